@@ -1,0 +1,291 @@
+package main
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/http1"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+	"github.com/qps-ladder/qps-ladder/shared/serve"
+)
+
+// The baseLoop is one thread that accepts connections and waits for the events
+// of all of them. It handles none: each event is posted to the worker that the
+// connection belongs to.
+type baseLoop struct {
+	server     *server
+	poller     *netpoll.Poller // the workers register and re-arm here too
+	acceptor   acceptor
+	counters   netpoll.Counters
+	published  netpoll.Published
+	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
+	now        time.Duration
+	draining   bool
+	drainAsked atomic.Bool
+}
+
+func newBaseLoop(s *server) (*baseLoop, error) {
+	b := &baseLoop{server: s}
+	b.acceptor.loop, b.acceptor.listener = b, -1
+	var err error
+	b.poller, err = netpoll.NewPoller(&b.counters)
+	return b, err
+}
+
+// run waits for events and posts them, until the last worker has ended.
+func (b *baseLoop) run() {
+	// The thread is the loop's alone: no other goroutine runs on it, and the
+	// scheduler does not move the loop elsewhere.
+	runtime.LockOSThread()
+	for !b.draining || b.server.working.Load() > 0 {
+		b.published.Publish(&b.counters)
+		timeout := time.Duration(-1)
+		if b.acceptor.paused.Load() {
+			timeout = acceptPause
+		}
+		events, err := b.poller.Wait(&b.counters, timeout)
+		if err != nil {
+			panic(err) // epoll_wait(2) fails for a wrong descriptor only
+		}
+		b.now = time.Since(b.server.started)
+		for i := range events {
+			b.dispatch(&events[i])
+		}
+		if b.acceptor.paused.Load() && len(events) == 0 {
+			b.acceptor.resume()
+		}
+	}
+	b.published.Publish(&b.counters)
+}
+
+// dispatch posts an event to the worker that it is for.
+func (b *baseLoop) dispatch(event *netpoll.Event) {
+	fd := event.FD()
+	switch {
+	case event.IsWake():
+		b.woken()
+	case fd == b.acceptor.listener:
+		b.acceptor.accept(acceptTurn, b.register)
+	default:
+		// The connection may have been closed since, and a new one may have its
+		// descriptor: the generation tells them apart.
+		c := b.conns[fd]
+		if c == nil || c.generation != event.Generation() {
+			return
+		}
+		what := ready
+		if fd == c.idle.timer {
+			what = timerFired
+		}
+		b.counters.Handoffs++
+		c.loop.post(&b.counters, message{conn: c, what: what})
+	}
+}
+
+// register hands a new connection to its worker.
+func (b *baseLoop) register(c *conn) {
+	if last := max(c.fd, c.idle.timer); last >= len(b.conns) {
+		b.conns = append(b.conns, make([]*conn, last+1-len(b.conns))...)
+	}
+	b.conns[c.fd], b.conns[c.idle.timer] = c, c
+	c.loop.load.Add(1)
+	b.counters.Handoffs++
+	c.loop.post(&b.counters, message{conn: c, what: adopt})
+}
+
+// ask sets a flag for the base loop and wakes it, from any thread.
+func (b *baseLoop) ask(flag *atomic.Bool) {
+	flag.Store(true)
+	b.poller.Wake(new(netpoll.Counters))
+}
+
+func (b *baseLoop) woken() {
+	if b.acceptor.paused.Load() {
+		b.acceptor.resume()
+	}
+	if b.drainAsked.Load() && !b.draining {
+		b.draining = true
+		b.acceptor.stop(b.register)
+		for _, l := range b.server.loops {
+			l.post(&b.counters, message{what: drain})
+		}
+	}
+}
+
+// A loop is a worker: one thread that handles the events of its connections.
+// All of it belongs to that thread, but for inbox and load.
+type loop struct {
+	server    *server
+	config    *serve.Config
+	poller    *netpoll.Poller // has no descriptor but that which wakes the worker
+	counters  netpoll.Counters
+	published netpoll.Published
+
+	conns    []*conn // by the socket's descriptor
+	open     int
+	load     atomic.Int64  // as many, for the acceptor to see
+	now      time.Duration // since the server started; read once a turn
+	draining bool
+
+	// What a request needs while it is handled; the next one uses it again.
+	reader   requestReader
+	request  http1.Request
+	response http1.Response
+	heads    headMaker
+	answers  answerBuffer
+
+	inbox struct {
+		sync.Mutex
+		messages []message
+	}
+	taken []message // those that are being handled
+}
+
+// A message is what the base loop wants of a worker.
+type message struct {
+	conn *conn
+	what task
+}
+
+type task uint8
+
+const (
+	adopt      task = iota // take this new connection
+	ready                  // its socket can be read or written
+	timerFired             // its timer has fired
+	drain                  // begin to stop
+	kill                   // stop now
+)
+
+func newLoop(s *server) (*loop, error) {
+	l := &loop{
+		server:  s,
+		config:  s.config,
+		reader:  newRequestReader(),
+		heads:   newHeadMaker(),
+		answers: newAnswerBuffer(),
+	}
+	var err error
+	l.poller, err = netpoll.NewPoller(&l.counters)
+	return l, err
+}
+
+// run waits for messages and handles them, until the server has stopped.
+func (l *loop) run(cpu int) {
+	runtime.LockOSThread()
+	if cpu >= 0 {
+		netpoll.PinThread(cpu)
+	}
+	for !l.draining || l.open > 0 {
+		l.published.Publish(&l.counters)
+		if _, err := l.poller.Wait(&l.counters, -1); err != nil {
+			panic(err) // epoll_wait(2) fails for a wrong descriptor only
+		}
+		l.now = time.Since(l.server.started)
+		l.readInbox()
+	}
+	l.server.working.Add(-1)
+	l.server.base.poller.Wake(&l.counters)
+	l.published.Publish(&l.counters)
+}
+
+// post sends a message from any thread; counters are the sender's own.
+func (l *loop) post(counters *netpoll.Counters, m message) {
+	l.inbox.Lock()
+	l.inbox.messages = append(l.inbox.messages, m)
+	first := len(l.inbox.messages) == 1
+	l.inbox.Unlock()
+	if first {
+		// Whoever finds messages there need not wake the worker once more.
+		l.poller.Wake(counters)
+	}
+}
+
+func (l *loop) readInbox() {
+	l.inbox.Lock()
+	l.taken, l.inbox.messages = l.inbox.messages, l.taken[:0]
+	l.inbox.Unlock()
+	for _, m := range l.taken {
+		l.dispatch(m)
+	}
+}
+
+// dispatch does what a message asks for.
+func (l *loop) dispatch(m message) {
+	c := m.conn
+	switch m.what {
+	case drain:
+		l.draining = true
+		l.each((*conn).drain)
+		return
+	case kill:
+		l.draining = true
+		l.each((*conn).close)
+		return
+	}
+	if c.closed {
+		return // since the event was posted
+	}
+	switch m.what {
+	case adopt:
+		l.adopt(c)
+	case ready:
+		c.ready()
+	case timerFired:
+		c.timerFired()
+	}
+}
+
+// adopt registers a connection and its timer: once, for as long as it lives.
+func (l *loop) adopt(c *conn) {
+	if c.fd >= len(l.conns) {
+		l.conns = append(l.conns, make([]*conn, c.fd+1-len(l.conns))...)
+	}
+	l.conns[c.fd] = c
+	l.open++
+	poller := l.server.base.poller
+	err := poller.Add(&l.counters, c.fd, c.generation, netpoll.Readable|netpoll.OneShot)
+	if err == nil {
+		// Edge-triggered, so that nobody has to read the timer to silence it.
+		err = poller.Add(&l.counters, c.idle.timer, c.generation, netpoll.Readable|netpoll.EdgeTriggered)
+	}
+	if err != nil {
+		c.close() // the kernel has no memory for it
+	}
+}
+
+// rearm lets the next event of the connection come, one system call for each
+// event. It has to be one-shot: while this thread handles the event, the base
+// loop would see the descriptor ready still, and post it again and again.
+func (c *conn) rearm() {
+	interest := netpoll.Readable | netpoll.OneShot
+	if c.blocked() {
+		interest = netpoll.Writable | netpoll.OneShot
+	}
+	c.loop.server.base.poller.Modify(&c.loop.counters, c.fd, c.generation, interest)
+}
+
+// closed forgets a connection whose descriptors have been closed, which has
+// taken them out of the epoll set too.
+func (l *loop) closed(c *conn) {
+	l.conns[c.fd] = nil
+	l.open--
+	l.load.Add(-1)
+	if !c.refused {
+		l.server.leave()
+	}
+	if l.server.base.acceptor.paused.Load() {
+		l.server.base.poller.Wake(&l.counters)
+	}
+}
+
+// each calls f for every open connection; f may close it.
+func (l *loop) each(f func(*conn)) {
+	for _, c := range l.conns {
+		if c != nil {
+			f(c)
+		}
+	}
+}
