@@ -1,0 +1,71 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/http1"
+)
+
+// headMaker writes the heads of answers, straight into the buffer that is sent.
+// It belongs to a loop.
+type headMaker struct {
+	date      []byte        // the Date field, made once a second
+	dateUntil time.Duration // when it becomes wrong, by the loop's clock
+}
+
+func newHeadMaker() headMaker { return headMaker{} }
+
+// appendHead appends the head of response to dst: the status line, the fields
+// in alphabetical order, and the empty line.
+func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
+	maker := &c.loop.heads
+	if response.Status == 200 {
+		dst = append(dst, "HTTP/1.1 200 OK\r\n"...)
+	} else {
+		dst = append(dst, "HTTP/1.1 "...)
+		dst = strconv.AppendInt(dst, int64(response.Status), 10)
+		dst = append(dst, ' ')
+		dst = append(dst, http1.StatusText(response.Status)...)
+		dst = append(dst, "\r\n"...)
+	}
+	dst = appendUnlessEmpty(dst, "Allow: ", response.Allow)
+	switch {
+	case response.Close:
+		dst = append(dst, "Connection: close\r\n"...)
+	case response.KeepAlive:
+		dst = append(dst, "Connection: keep-alive\r\n"...)
+	}
+	if http1.HasContentLength(response.Status) {
+		dst = append(dst, "Content-Length: "...)
+		dst = strconv.AppendInt(dst, int64(len(response.Body)), 10)
+		dst = append(dst, "\r\n"...)
+	}
+	dst = appendUnlessEmpty(dst, "Content-Type: ", response.ContentType)
+	if c.loop.now >= maker.dateUntil {
+		maker.renewDate(c.loop.now)
+	}
+	dst = append(dst, maker.date...)
+	dst = appendUnlessEmpty(dst, "ETag: ", response.ETag)
+	dst = appendUnlessEmpty(dst, "Last-Modified: ", response.LastModified)
+	return append(dst, "Server: qps-ladder\r\n\r\n"...)
+}
+
+func appendUnlessEmpty(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	dst = append(dst, name...)
+	dst = append(dst, value...)
+	return append(dst, "\r\n"...)
+}
+
+// renewDate formats the date, which is right until the clock's next full second.
+func (m *headMaker) renewDate(now time.Duration) {
+	wall := time.Now().UTC()
+	m.date = append(m.date[:0], "Date: "...)
+	m.date = wall.AppendFormat(m.date, http.TimeFormat)
+	m.date = append(m.date, "\r\n"...)
+	m.dateUntil = now + time.Second - time.Duration(wall.Nanosecond())
+}

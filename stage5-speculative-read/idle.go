@@ -1,0 +1,106 @@
+package main
+
+import (
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+)
+
+// A phase is what a connection waits for. Each has a deadline of its own.
+type phase uint8
+
+const (
+	idling      phase = iota // for the first byte of a request
+	readingHead              // for the rest of a head
+	readingBody              // for the rest of a body
+	writing                  // for the client to take what it was sent
+	refusing                 // for the first byte of a request that there is no room for
+	lingering                // for the client to stop sending
+)
+
+// idleState is what a connection knows about its deadline.
+type idleState struct {
+	phase    phase
+	since    time.Duration // when the phase began, by the loop's clock
+	progress time.Duration // when a byte last moved
+	timer    int           // a timerfd, registered once, for as long as the connection lives
+	fires    time.Duration // when the timer will fire: at the deadline, or before it
+}
+
+// deadline says when the present phase has lasted long enough.
+func (c *conn) deadline() time.Duration {
+	config, idle := c.loop.config, &c.idle
+	switch idle.phase {
+	case idling:
+		return idle.since + config.IdleTimeout
+	case readingHead:
+		// From the first byte, so that a client cannot stretch it by dribbling.
+		return idle.since + config.HeadTimeout
+	case readingBody:
+		return min(idle.progress+config.BodyTimeout, idle.since+config.BodyTotal)
+	case writing:
+		return idle.progress + config.WriteTimeout
+	default:
+		return idle.since + config.LingerTimeout
+	}
+}
+
+// startTimer makes the connection's timer; opener counts for the thread that
+// accepted it.
+func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
+	timer, err := netpoll.NewTimer(opener)
+	if err != nil {
+		return err
+	}
+	c.idle = idleState{phase: idling, since: now, progress: now, timer: timer}
+	if c.refused {
+		c.idle.phase = refusing
+	}
+	c.idle.fires = c.deadline()
+	return netpoll.SetTimer(opener, timer, c.idle.fires-now)
+}
+
+// requestStarted stores the time, and leaves the timer alone: a request that
+// has arrived whole is answered long before any deadline.
+func (c *conn) requestStarted() { c.enter(readingHead) }
+
+// answered stores the time. The timer, set for an earlier request, will fire
+// too early, look at the time, and wait for what is left.
+func (c *conn) answered() { c.enter(idling) }
+
+// waitFor sets the deadline of a phase that has to wait for the client.
+func (c *conn) waitFor(p phase) {
+	if c.idle.phase != p {
+		c.enter(p)
+	}
+	if c.deadline() < c.idle.fires {
+		c.arm()
+	}
+}
+
+func (c *conn) enter(p phase) {
+	c.idle.phase, c.idle.since, c.idle.progress = p, c.loop.now, c.loop.now
+}
+
+// arm sets the timer for the deadline of the present phase. Zero would disarm
+// it, so a deadline that has just passed gets the shortest time there is.
+func (c *conn) arm() {
+	c.idle.fires = c.deadline()
+	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.idle.fires-c.loop.now, 1))
+}
+
+// timerFired is called by the loop. If a byte has moved since the timer was
+// set, it is set again: for what is left, not for a whole period, or the
+// connection could live on for nearly twice as long as it may.
+func (c *conn) timerFired() {
+	if c.loop.now >= c.deadline() {
+		c.timedOut()
+	} else {
+		c.arm()
+	}
+}
+
+// stopTimer gives the timer's descriptor back.
+func (c *conn) stopTimer() {
+	netpoll.Close(&c.loop.counters, c.idle.timer)
+}

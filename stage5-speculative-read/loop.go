@@ -1,0 +1,267 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/http1"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+	"github.com/qps-ladder/qps-ladder/shared/serve"
+)
+
+// poolSize is how many buffers a loop keeps for later; the collector gets the
+// others.
+const poolSize = 64
+
+// A loop is one thread that accepts connections, waits for their events, and
+// handles them. All of it belongs to that thread, but for inbox and load.
+type loop struct {
+	server    *server
+	config    *serve.Config
+	poller    *netpoll.Poller
+	acceptor  acceptor
+	counters  netpoll.Counters
+	published netpoll.Published
+
+	scratch []byte   // every read goes here, but for the rest of a request
+	pool    [][]byte // buffers that no connection needs now
+	queued  []*conn  // they have not come to the end of their input
+
+	conns    []*conn // by descriptor: a connection stands at its socket's and at its timer's
+	open     int
+	load     atomic.Int64  // as many, for other loops to see
+	now      time.Duration // since the server started; read once a turn
+	draining bool
+
+	// What a request needs while it is handled; the next one uses it again.
+	reader   requestReader
+	request  http1.Request
+	response http1.Response
+	heads    headMaker
+	answers  answerBuffer
+
+	inbox struct {
+		sync.Mutex
+		messages []message
+	}
+}
+
+// A message is what another thread wants of a loop.
+type message struct {
+	conn  *conn // take this new connection
+	drain bool  // begin to stop
+	kill  bool  // stop now
+}
+
+func newLoop(s *server) (*loop, error) {
+	l := &loop{
+		server:  s,
+		config:  s.config,
+		reader:  newRequestReader(),
+		heads:   newHeadMaker(),
+		answers: newAnswerBuffer(),
+		scratch: make([]byte, readBufferSize),
+	}
+	l.acceptor = acceptor{loop: l, listener: -1}
+	var err error
+	l.poller, err = netpoll.NewPoller(&l.counters)
+	return l, err
+}
+
+// run waits for events and handles them, until the server has stopped.
+func (l *loop) run(cpu int) {
+	// The thread is the loop's alone: no other goroutine runs on it, and the
+	// scheduler does not move the loop elsewhere.
+	runtime.LockOSThread()
+	if cpu >= 0 {
+		netpoll.PinThread(cpu)
+	}
+	for !l.draining || l.open > 0 {
+		l.published.Publish(&l.counters)
+		timeout := time.Duration(-1)
+		if l.acceptor.paused {
+			timeout = acceptPause
+		}
+		if len(l.queued) > 0 {
+			timeout = 0
+		}
+		events, err := l.poller.Wait(&l.counters, timeout)
+		if err != nil {
+			panic(err) // epoll_wait(2) fails for a wrong descriptor only
+		}
+		l.now = time.Since(l.server.started)
+		for i := range events {
+			l.dispatch(&events[i])
+		}
+		l.serveQueued()
+		if l.acceptor.paused && len(events) == 0 {
+			l.acceptor.resume()
+		}
+	}
+	l.published.Publish(&l.counters)
+}
+
+// dispatch hands an event to what it is about.
+func (l *loop) dispatch(event *netpoll.Event) {
+	fd := event.FD()
+	switch {
+	case event.IsWake():
+		l.readInbox()
+	case fd == l.acceptor.listener:
+		l.acceptor.accept(acceptTurn, l.register)
+	default:
+		// An earlier event of this turn may have closed the connection, and a
+		// new one may have its descriptor: the generation tells them apart.
+		c := l.conns[fd]
+		if c == nil || c.generation != event.Generation() {
+			return
+		}
+		if fd == c.idle.timer {
+			c.timerFired()
+		} else {
+			c.ready(event)
+		}
+	}
+}
+
+// register begins to wait for a new connection's events, or hands it to the
+// loop that it was made for.
+func (l *loop) register(c *conn) {
+	if c.loop != l {
+		l.counters.Handoffs++
+		c.loop.load.Add(1)
+		c.loop.post(&l.counters, message{conn: c})
+		return
+	}
+	l.load.Add(1)
+	l.adopt(c)
+}
+
+// adopt registers a connection and its timer: once, for as long as it lives.
+func (l *loop) adopt(c *conn) {
+	if last := max(c.fd, c.idle.timer); last >= len(l.conns) {
+		l.conns = append(l.conns, make([]*conn, last+1-len(l.conns))...)
+	}
+	l.conns[c.fd], l.conns[c.idle.timer] = c, c
+	l.open++
+	err := l.poller.Add(&l.counters, c.fd, c.generation,
+		netpoll.Readable|netpoll.Writable|netpoll.PeerClosed|netpoll.EdgeTriggered)
+	if err == nil {
+		// Edge-triggered, so that nobody has to read the timer to silence it.
+		err = l.poller.Add(&l.counters, c.idle.timer, c.generation, netpoll.Readable|netpoll.EdgeTriggered)
+	}
+	if err != nil {
+		c.close() // the kernel has no memory for it
+	}
+}
+
+// rearm has nothing to do: edge-triggered, a descriptor is registered once, and
+// the next event comes when something changes.
+func (c *conn) rearm() {}
+
+// queue gives a connection another turn, after the others have had theirs.
+func (l *loop) queue(c *conn) {
+	if !c.queued {
+		c.queued = true
+		l.queued = append(l.queued, c)
+	}
+}
+
+// serveQueued gives those connections a turn that were queued before it.
+func (l *loop) serveQueued() {
+	n := len(l.queued)
+	for _, c := range l.queued[:n] {
+		c.queued = false
+		if !c.closed {
+			c.takeTurn()
+		}
+	}
+	l.queued = slices.Delete(l.queued, 0, n)
+}
+
+// borrow takes a read buffer from the pool, for a connection to hold until it
+// gives it back.
+func (l *loop) borrow() []byte {
+	l.counters.Hold(readBufferSize)
+	if n := len(l.pool); n > 0 {
+		b := l.pool[n-1]
+		l.pool = l.pool[:n-1]
+		return b
+	}
+	return make([]byte, readBufferSize)
+}
+
+func (l *loop) giveBack(b []byte) {
+	l.counters.Release(readBufferSize)
+	if len(l.pool) < poolSize {
+		l.pool = append(l.pool, b)
+	}
+}
+
+// closed forgets a connection whose descriptors have been closed, which has
+// taken them out of the epoll set too.
+func (l *loop) closed(c *conn) {
+	l.conns[c.fd], l.conns[c.idle.timer] = nil, nil
+	l.open--
+	l.load.Add(-1)
+	if !c.refused {
+		l.server.leave()
+	}
+	if l.acceptor.paused {
+		l.acceptor.resume()
+	}
+}
+
+// post sends a message from any thread; counters are the sender's own.
+func (l *loop) post(counters *netpoll.Counters, m message) {
+	l.inbox.Lock()
+	l.inbox.messages = append(l.inbox.messages, m)
+	first := len(l.inbox.messages) == 1
+	l.inbox.Unlock()
+	if first {
+		// Whoever finds messages there need not wake the loop once more.
+		l.poller.Wake(counters)
+	}
+}
+
+func (l *loop) readInbox() {
+	l.inbox.Lock()
+	messages := l.inbox.messages
+	l.inbox.messages = nil
+	l.inbox.Unlock()
+	for _, m := range messages {
+		switch {
+		case m.conn != nil:
+			l.adopt(m.conn)
+		case m.drain:
+			l.drain()
+		case m.kill:
+			l.each((*conn).close)
+			l.draining = true
+		}
+	}
+}
+
+// drain begins to stop: nothing more is accepted, what has arrived is answered.
+func (l *loop) drain() {
+	l.draining = true
+	l.acceptor.stop(l.register)
+	l.each((*conn).drain)
+	if l.server.oneAcceptor && l == l.server.loops[0] {
+		for _, other := range l.server.loops[1:] {
+			other.post(&l.counters, message{drain: true})
+		}
+	}
+}
+
+// each calls f for every open connection; f may close it.
+func (l *loop) each(f func(*conn)) {
+	for fd, c := range l.conns {
+		if c != nil && fd == c.fd {
+			f(c)
+		}
+	}
+}
