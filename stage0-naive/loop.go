@@ -17,18 +17,18 @@ import (
 type baseLoop struct {
 	server     *server
 	poller     *netpoll.Poller // the workers register and re-arm here too
-	acceptor   acceptor
+	acceptor   *netpoll.Acceptor
 	counters   netpoll.Counters
 	published  netpoll.Published
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
-	now        time.Duration
+	generation uint32
+	now        time.Duration // since the server started; read once a turn
 	draining   bool
 	drainAsked atomic.Bool
 }
 
 func newBaseLoop(s *server) (*baseLoop, error) {
 	b := &baseLoop{server: s}
-	b.acceptor.loop, b.acceptor.listener = b, -1
 	var err error
 	b.poller, err = netpoll.NewPoller(&b.counters)
 	return b, err
@@ -41,11 +41,7 @@ func (b *baseLoop) run() {
 	runtime.LockOSThread()
 	for !b.draining || b.server.working.Load() > 0 {
 		b.published.Publish(&b.counters)
-		timeout := time.Duration(-1)
-		if b.acceptor.paused.Load() {
-			timeout = acceptPause
-		}
-		events, err := b.poller.Wait(&b.counters, timeout)
+		events, err := b.poller.Wait(&b.counters, b.acceptor.Timeout())
 		if err != nil {
 			panic(err) // epoll_wait(2) fails for a wrong descriptor only
 		}
@@ -53,9 +49,7 @@ func (b *baseLoop) run() {
 		for i := range events {
 			b.dispatch(&events[i])
 		}
-		if b.acceptor.paused.Load() && len(events) == 0 {
-			b.acceptor.resume()
-		}
+		b.acceptor.Resume()
 	}
 	b.published.Publish(&b.counters)
 }
@@ -66,8 +60,8 @@ func (b *baseLoop) dispatch(event *netpoll.Event) {
 	switch {
 	case event.IsWake():
 		b.woken()
-	case fd == b.acceptor.listener:
-		b.acceptor.accept(acceptTurn, b.register)
+	case b.acceptor.Has(event):
+		b.acceptor.Accept(b.take)
 	default:
 		// The connection may have been closed since, and a new one may have its
 		// descriptor: the generation tells them apart.
@@ -82,6 +76,22 @@ func (b *baseLoop) dispatch(event *netpoll.Event) {
 		b.counters.Handoffs++
 		c.loop.post(&b.counters, message{conn: c, what: what})
 	}
+}
+
+// take makes a connection of a socket that has been accepted. One that is one
+// too many, or lives on descriptors that were held back, will be refused.
+func (b *baseLoop) take(fd int, reserved bool) error {
+	entered := !reserved && b.server.enter()
+	b.generation++
+	c, err := newConn(b.server.placement(), &b.counters, fd, b.generation, b.now, !entered)
+	if err != nil {
+		if entered {
+			b.server.leave()
+		}
+		return err
+	}
+	b.register(c)
+	return nil
 }
 
 // register hands a new connection to its worker.
@@ -102,12 +112,9 @@ func (b *baseLoop) ask(flag *atomic.Bool) {
 }
 
 func (b *baseLoop) woken() {
-	if b.acceptor.paused.Load() {
-		b.acceptor.resume()
-	}
 	if b.drainAsked.Load() && !b.draining {
 		b.draining = true
-		b.acceptor.stop(b.register)
+		b.acceptor.Stop(b.take)
 		for _, l := range b.server.loops {
 			l.post(&b.counters, message{what: drain})
 		}
@@ -276,7 +283,7 @@ func (l *loop) closed(c *conn) {
 	if !c.refused {
 		l.server.leave()
 	}
-	if l.server.base.acceptor.paused.Load() {
+	if l.server.base.acceptor.Paused() {
 		l.server.base.poller.Wake(&l.counters)
 	}
 }

@@ -17,15 +17,16 @@ type loop struct {
 	server    *server
 	config    *serve.Config
 	poller    *netpoll.Poller
-	acceptor  acceptor
+	acceptor  *netpoll.Acceptor // nil where another loop accepts
 	counters  netpoll.Counters
 	published netpoll.Published
 
-	conns    []*conn // by descriptor: a connection stands at its socket's and at its timer's
-	open     int
-	load     atomic.Int64  // as many, for other loops to see
-	now      time.Duration // since the server started; read once a turn
-	draining bool
+	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
+	generation uint32
+	open       int
+	load       atomic.Int64  // as many, for other loops to see
+	now        time.Duration // since the server started; read once a turn
+	draining   bool
 
 	// What a request needs while it is handled; the next one uses it again.
 	reader   requestReader
@@ -55,7 +56,6 @@ func newLoop(s *server) (*loop, error) {
 		heads:   newHeadMaker(),
 		answers: newAnswerBuffer(),
 	}
-	l.acceptor = acceptor{loop: l, listener: -1}
 	var err error
 	l.poller, err = netpoll.NewPoller(&l.counters)
 	return l, err
@@ -71,11 +71,7 @@ func (l *loop) run(cpu int) {
 	}
 	for !l.draining || l.open > 0 {
 		l.published.Publish(&l.counters)
-		timeout := time.Duration(-1)
-		if l.acceptor.paused {
-			timeout = acceptPause
-		}
-		events, err := l.poller.Wait(&l.counters, timeout)
+		events, err := l.poller.Wait(&l.counters, l.acceptor.Timeout())
 		if err != nil {
 			panic(err) // epoll_wait(2) fails for a wrong descriptor only
 		}
@@ -83,9 +79,7 @@ func (l *loop) run(cpu int) {
 		for i := range events {
 			l.dispatch(&events[i])
 		}
-		if l.acceptor.paused && len(events) == 0 {
-			l.acceptor.resume()
-		}
+		l.acceptor.Resume()
 	}
 	l.published.Publish(&l.counters)
 }
@@ -96,8 +90,8 @@ func (l *loop) dispatch(event *netpoll.Event) {
 	switch {
 	case event.IsWake():
 		l.readInbox()
-	case fd == l.acceptor.listener:
-		l.acceptor.accept(acceptTurn, l.register)
+	case l.acceptor.Has(event):
+		l.acceptor.Accept(l.take)
 	default:
 		// An earlier event of this turn may have closed the connection, and a
 		// new one may have its descriptor: the generation tells them apart.
@@ -111,6 +105,22 @@ func (l *loop) dispatch(event *netpoll.Event) {
 			c.ready()
 		}
 	}
+}
+
+// take makes a connection of a socket that has been accepted. One that is one
+// too many, or lives on descriptors that were held back, will be refused.
+func (l *loop) take(fd int, reserved bool) error {
+	entered := !reserved && l.server.enter()
+	l.generation++
+	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now, !entered)
+	if err != nil {
+		if entered {
+			l.server.leave()
+		}
+		return err
+	}
+	l.register(c)
+	return nil
 }
 
 // register begins to wait for a new connection's events, or hands it to the
@@ -163,9 +173,6 @@ func (l *loop) closed(c *conn) {
 	if !c.refused {
 		l.server.leave()
 	}
-	if l.acceptor.paused {
-		l.acceptor.resume()
-	}
 }
 
 // post sends a message from any thread; counters are the sender's own.
@@ -201,7 +208,7 @@ func (l *loop) readInbox() {
 // drain begins to stop: nothing more is accepted, what has arrived is answered.
 func (l *loop) drain() {
 	l.draining = true
-	l.acceptor.stop(l.register)
+	l.acceptor.Stop(l.take)
 	l.each((*conn).drain)
 	if l.server.oneAcceptor && l == l.server.loops[0] {
 		for _, other := range l.server.loops[1:] {

@@ -49,7 +49,6 @@ type conn struct {
 	closing    bool // an answer with Connection: close has been made
 	broken     bool // a write failed: the client is gone
 	refused    bool // there is no room for this one: it gets a 503
-	reserved   bool // it lives on descriptors from the reserve
 	closed     bool
 }
 

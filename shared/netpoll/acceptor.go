@@ -1,0 +1,126 @@
+package netpoll
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// acceptTurn is how many connections are accepted before those that are open get a turn.
+	acceptTurn = 256
+
+	// acceptPause is when a listener that found no descriptor left is tried again, even when nobody says that one has become
+	// free: another part of the process may have closed it.
+	acceptPause = 100 * time.Millisecond
+
+	// reserveSize is what a connection takes that is to be told that there is no room: its socket and its timer.
+	reserveSize = 2
+)
+
+// Acceptor takes new connections from a listening socket that it owns, and lives through the lack of descriptors: it neither
+// spins on a listener that stays readable, nor leaves clients without an answer as long as its [Reserve] lasts.
+//
+// It belongs to the thread that waits with its Poller, but for Paused. A nil Acceptor is one without a listener: it accepts
+// nothing.
+type Acceptor struct {
+	poller   *Poller
+	counters *Counters
+	listener int // -1 after Stop
+	reserve  *Reserve
+	paused   atomic.Bool
+}
+
+// NewAcceptor registers the listener with p, level-triggered; c are the counters of the thread that owns p. The acceptor owns
+// the listener from now on, also when NewAcceptor fails.
+func NewAcceptor(c *Counters, p *Poller, listener int) (*Acceptor, error) {
+	reserve, err := NewReserve(c, reserveSize)
+	if err != nil {
+		Close(c, listener)
+		return nil, err
+	}
+	if err := p.Add(c, listener, 0, Readable); err != nil {
+		reserve.Close(c)
+		Close(c, listener)
+		return nil, err
+	}
+	return &Acceptor{poller: p, counters: c, listener: listener, reserve: reserve}, nil
+}
+
+// Has says whether an event is about the listener.
+func (a *Acceptor) Has(event *Event) bool { return a != nil && event.FD() == a.listener }
+
+// Accept takes the connections that wait, a bounded number of them, and gives each to take, which owns the descriptor when it
+// answers nil. When it fails for lack of descriptors it is called once more with reserved set, after some that were held back
+// have become free: the connection shall then be told that there is no room, and closed. Accepting pauses until Resume.
+func (a *Acceptor) Accept(take func(fd int, reserved bool) error) { a.accept(acceptTurn, take) }
+
+func (a *Acceptor) accept(limit int, take func(fd int, reserved bool) error) {
+	for range limit {
+		fd, err := Accept(a.counters, a.listener)
+		reserved := false
+		if IsExhausted(err) && a.useReserve() {
+			reserved = true
+			fd, err = Accept(a.counters, a.listener)
+		}
+		if err != nil {
+			return
+		}
+		err = take(fd, reserved)
+		if IsExhausted(err) && !reserved && a.useReserve() {
+			err = take(fd, true)
+		}
+		if err != nil {
+			Close(a.counters, fd)
+		}
+		if a.paused.Load() {
+			return
+		}
+	}
+}
+
+// useReserve frees the descriptors that were held back, if they still are, and stops waiting for the listener, which would
+// stay readable and wake the loop for ever.
+func (a *Acceptor) useReserve() bool {
+	if !a.paused.Load() {
+		a.poller.Modify(a.counters, a.listener, 0, 0)
+		a.paused.Store(true)
+	}
+	held := a.reserve.Full()
+	a.reserve.Release(a.counters)
+	return held
+}
+
+// Paused says that the acceptor waits for descriptors to become free: call Resume after a close. Any thread may ask.
+func (a *Acceptor) Paused() bool { return a != nil && a.paused.Load() }
+
+// Timeout is for Poller.Wait: how long to wait before Resume is to be tried, below zero for ever.
+func (a *Acceptor) Timeout() time.Duration {
+	if a.Paused() {
+		return acceptPause
+	}
+	return -1
+}
+
+// Resume accepts again if as many descriptors are free as the reserve lacks; else the acceptor stays paused.
+func (a *Acceptor) Resume() {
+	if a.Paused() && a.reserve.Refill(a.counters) == nil &&
+		a.poller.Modify(a.counters, a.listener, 0, Readable) == nil {
+		a.paused.Store(false)
+	}
+}
+
+// Stop gives all connections that wait to take, as Accept does, and closes the listener. The kernel resets a handshake that
+// completes between the two, unless net.ipv4.tcp_migrate_req (ip-sysctl) lets it move to another listener on the port.
+func (a *Acceptor) Stop(take func(fd int, reserved bool) error) {
+	if a == nil || a.listener < 0 {
+		return
+	}
+	if !a.paused.Load() {
+		a.accept(math.MaxInt, take)
+	}
+	a.paused.Store(false)
+	Close(a.counters, a.listener)
+	a.reserve.Close(a.counters)
+	a.listener = -1
+}

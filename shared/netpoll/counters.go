@@ -1,0 +1,116 @@
+package netpoll
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// Counters says what one loop has done since it began. A count of calls includes the calls that failed, the attempts that
+// were interrupted, and faults injected by a test ([Fault]): it is what strace would count.
+//
+// It belongs to one thread, which alone may read and write it; the others read its [Published]. The first three fields and
+// Connections are kept by the loop itself, the others by this package. The zero value is ready.
+type Counters struct {
+	Requests uint64 // requests answered
+	Handoffs uint64 // times that work went from this thread to another
+
+	Accepts        uint64 // accept4(2) calls
+	AcceptAgains   uint64 // those of Accepts that found no connection: EAGAIN
+	Closes         uint64 // close(2) calls, whatever the descriptor was
+	Reads          uint64 // recvfrom(2) calls
+	ReadAgains     uint64 // those of Reads that found nothing: EAGAIN
+	ReadBytes      uint64 // bytes received
+	Writes         uint64 // sendto(2) and sendmsg(2) calls
+	VectoredWrites uint64 // those of Writes that were sendmsg(2)
+	WriteAgains    uint64 // those of Writes that found the socket full: EAGAIN
+	WrittenBytes   uint64 // bytes that the kernel took
+
+	EpollWaits    uint64 // epoll_pwait(2) calls
+	Events        uint64 // events that they gave, wake-ups included
+	EpollCtls     uint64 // epoll_ctl(2) calls
+	EventfdWrites uint64 // write(2) calls to an eventfd: wake-ups sent
+
+	TimerfdCreates  uint64 // timerfd_create(2) calls
+	TimerfdSettimes uint64 // timerfd_settime(2) calls
+	Shutdowns       uint64 // shutdown(2) calls
+
+	BodyBytesCopied uint64 // bytes that went through CopyBody
+	HeldBytes       uint64 // gauge: bytes of buffers held by connections, by capacity
+	Connections     uint64 // gauge: connections that are open
+}
+
+// counterNames are the fields' names in their order; a test holds them to the struct.
+var counterNames = [...]string{
+	"requests", "handoffs",
+	"accepts", "accept_agains", "closes", "reads", "read_agains", "read_bytes",
+	"writes", "vectored_writes", "write_agains", "written_bytes",
+	"epoll_waits", "events", "epoll_ctls", "eventfd_writes",
+	"timerfd_creates", "timerfd_settimes", "shutdowns",
+	"body_bytes_copied", "held_bytes", "connections",
+}
+
+// counterArray is how Counters looks in memory: all its fields are uint64.
+type counterArray = [len(counterNames)]uint64
+
+func (c *Counters) array() *counterArray { return (*counterArray)(unsafe.Pointer(c)) }
+
+// Each calls yield with every counter's name in snake_case ("requests", "handoffs", …) and value, always in the order of
+// the fields.
+func (c *Counters) Each(yield func(name string, value uint64)) {
+	for i, value := range c.array() {
+		yield(counterNames[i], value)
+	}
+}
+
+// Add adds every counter of o to c, gauges too: the sum over several loops. A buffer that one loop took and another gave
+// back leaves a gauge below zero, that is wrapped round, in the second; the sum is right again.
+func (c *Counters) Add(o Counters) {
+	sum := c.array()
+	for i, value := range o.array() {
+		sum[i] += value
+	}
+}
+
+// Sub is what has happened since o was read: each count of c less that of o. The gauges, HeldBytes and
+// Connections, stay as they are in c, for a level has no meaningful difference.
+func (c Counters) Sub(o Counters) Counters {
+	held, connections := c.HeldBytes, c.Connections
+	rest := c.array()
+	for i, value := range o.array() {
+		rest[i] -= value
+	}
+	c.HeldBytes, c.Connections = held, connections
+	return c
+}
+
+// CopyBody is append(dst, src...), counted in BodyBytesCopied. Every copy of body bytes that a stage makes goes through it.
+func (c *Counters) CopyBody(dst, src []byte) []byte {
+	c.BodyBytesCopied += uint64(len(src))
+	return append(dst, src...)
+}
+
+// NewBuffer is make([]byte, size), counted in HeldBytes until Release(cap(buffer)).
+func (c *Counters) NewBuffer(size int) []byte {
+	b := make([]byte, size)
+	c.Hold(cap(b))
+	return b
+}
+
+// GrowBuffer gives b, with its length and content, room for at least n more bytes: as it is if it has it, else in a new
+// array of at least twice the capacity. What the capacity grew by is counted in HeldBytes; the move is not a body copy.
+// b must be a whole buffer of NewBuffer or GrowBuffer, or nil, and must not be used again.
+func (c *Counters) GrowBuffer(b []byte, n int) []byte {
+	if n <= cap(b)-len(b) {
+		return b
+	}
+	// slices.Grow adds only a quarter to a large slice; a body that arrives in small pieces is moved less often if it doubles.
+	grown := slices.Grow(b, max(n, 2*cap(b)-len(b)))
+	c.Hold(cap(grown) - cap(b))
+	return grown
+}
+
+// Hold adds n bytes to HeldBytes: a connection has taken a buffer of that capacity, from a pool for instance.
+func (c *Counters) Hold(n int) { c.HeldBytes += uint64(n) }
+
+// Release takes n bytes off HeldBytes: a connection has given a buffer of that capacity back, or dropped it.
+func (c *Counters) Release(n int) { c.HeldBytes -= uint64(n) }

@@ -1,0 +1,31 @@
+// Package netpoll holds thin, counted wrappers over the Linux system calls that an event loop lives on: epoll, eventfd,
+// timerfd, sockets and vectored writes. Each wrapper is one system call and one increment of a plain integer, so that a
+// test can state how many system calls a request costs instead of guessing it from a clock.
+//
+// # Ownership
+//
+// A wrapper takes the *Counters of its caller. Counters are plain integers: each set belongs to one thread (a loop) and
+// must not be shared. A loop shows them to others through a [Published], once per turn. Pass new(Counters) where nobody
+// counts. A descriptor belongs to whoever opened it and is given back with [Close], once.
+//
+// # Blocking
+//
+// All calls but one never block, and go through raw system calls that do not tell the Go scheduler: no other goroutine
+// can take over the processor meanwhile, and none needs to, for they last microseconds. The descriptors given to
+// them must therefore be non-blocking; all that this package opens are. The one call that may block is
+// [Poller.Wait], which tells the scheduler.
+//
+// No call allocates, apart from those that open something or build an error text: [NewPoller], [NewVector],
+// [NewReserve], [Listen], [ParseAddress], [CPUs].
+//
+// # Errors
+//
+// Errors are [syscall.Errno] values as the manual pages list them, with two exceptions: the end of input is io.EOF, and
+// EAGAIN is spelt [ErrWouldBlock]. They can be compared with ==. EINTR never reaches a caller. Off Linux everything compiles
+// and answers [ErrUnsupported].
+//
+// # Race detector
+//
+// The race detector sees neither the kernel's writes into a buffer nor the order that an eventfd or an epoll brings
+// between threads. Data that passes from one thread to another needs a lock or an atomic of its own.
+package netpoll
