@@ -1,0 +1,188 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+)
+
+// admin is the listener for profiles and counters, apart from the server that it tells of. It is
+// net/http's: nothing is on the way of a request here, and what it costs is there only when it is asked.
+type admin struct {
+	stage    string
+	listener net.Listener
+	server   *http.Server
+	loops    func() []*netpoll.Published
+}
+
+func listenAdmin(stage, address string) (*admin, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on -admin %s: %w", address, plain(err))
+	}
+	return &admin{stage: stage, listener: listener}, nil
+}
+
+// plain is what went wrong, without the operation and address that net wraps around it.
+func plain(err error) error {
+	if op, ok := err.(*net.OpError); ok {
+		return op.Err
+	}
+	return err
+}
+
+func (a *admin) addr() string { return a.listener.Addr().String() }
+
+// serve begins to answer, with the counters that loops gives at that time.
+func (a *admin) serve(loops func() []*netpoll.Published) {
+	a.loops = loops
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("GET /debug/counters", a.counters)
+	mux.HandleFunc("GET /metrics", a.metrics)
+	mux.HandleFunc("GET /{$}", a.index)
+	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go a.server.Serve(a.listener)
+}
+
+func (a *admin) close() {
+	if a.server != nil {
+		a.server.Close()
+	}
+	a.listener.Close()
+}
+
+func (a *admin) index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "%s\n\n/debug/counters  what each loop has done, as JSON\n/metrics         the same, for Prometheus\n/debug/pprof/    profiles\n", a.stage)
+}
+
+// counters answers with
+//
+//	{"stage":"…","loops":[{"requests":…},…],"total":{"requests":…},"runtime":{"heap_objects_allocated":…}}
+//
+// The names are those of netpoll.Counters. A gauge of one loop may be below zero, where another loop
+// gave back what it took; the total is right.
+func (a *admin) counters(w http.ResponseWriter, _ *http.Request) {
+	var total netpoll.Counters
+	b := append([]byte(`{"stage":`), strconv.Quote(a.stage)...)
+	b = append(b, `,"loops":[`...)
+	for i, loop := range a.loops() {
+		c := loop.Load()
+		total.Add(c)
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCounters(b, &c)
+	}
+	b = append(b, `],"total":`...)
+	b = appendCounters(b, &total)
+	b = append(b, `,"runtime":{`...)
+	for i, f := range readRuntime() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendQuote(b, f.name), ':')
+		b = strconv.AppendUint(b, f.value, 10)
+	}
+	b = append(b, "}}\n"...)
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(b)
+}
+
+func appendCounters(b []byte, c *netpoll.Counters) []byte {
+	separator := byte('{')
+	c.Each(func(name string, value uint64) {
+		b = append(b, separator)
+		b = append(strconv.AppendQuote(b, name), ':')
+		b = appendValue(b, name, value)
+		separator = ','
+	})
+	return append(b, '}')
+}
+
+// appendValue appends a counter's value, a gauge's with its sign.
+func appendValue(b []byte, name string, value uint64) []byte {
+	if isGauge(name) {
+		return strconv.AppendInt(b, int64(value), 10)
+	}
+	return strconv.AppendUint(b, value, 10)
+}
+
+// isGauge says whether a counter of netpoll.Counters is a level, which goes up and down.
+func isGauge(name string) bool { return name == "held_bytes" || name == "connections" }
+
+// metrics answers in the text format of Prometheus (version 0.0.4).
+func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
+	var names []string
+	values := make(map[string][]uint64) // by name, one for each loop
+	for i, loop := range a.loops() {
+		c := loop.Load()
+		c.Each(func(name string, value uint64) {
+			if i == 0 {
+				names = append(names, name)
+			}
+			values[name] = append(values[name], value)
+		})
+	}
+	var b []byte
+	for _, name := range names {
+		full := family(&b, name, isGauge(name), strings.ReplaceAll(name, "_", " ")+" of each loop")
+		for i, value := range values[name] {
+			b = fmt.Appendf(b, "%s{stage=%q,loop=\"%d\"} ", full, a.stage, i)
+			b = append(appendValue(b, name, value), '\n')
+		}
+	}
+	for _, f := range readRuntime() {
+		full := family(&b, f.name, f.gauge, f.help)
+		b = fmt.Appendf(b, "%s{stage=%q} %d\n", full, a.stage, f.value)
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Write(b)
+}
+
+// family appends a metric's two comment lines and returns its full name.
+func family(b *[]byte, name string, gauge bool, help string) string {
+	full, kind := "qps_ladder_"+name, "gauge"
+	if !gauge {
+		full, kind = full+"_total", "counter"
+	}
+	*b = fmt.Appendf(*b, "# HELP %s %s\n# TYPE %s %s\n", full, help, full, kind)
+	return full
+}
+
+// figure is one figure of the process as a whole.
+type figure struct {
+	name  string
+	value uint64
+	gauge bool
+	help  string
+}
+
+// readRuntime reads the figures of the Go runtime and the process. It stops the world for some
+// microseconds: package runtime/metrics would not, but leaves out what each thread has cached, so that
+// ten objects may count as none.
+func readRuntime() []figure {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return []figure{
+		{"heap_objects_allocated", m.Mallocs, false, "heap objects allocated since the start"},
+		{"heap_bytes_allocated", m.TotalAlloc, false, "heap bytes allocated since the start"},
+		{"gc_cycles", uint64(m.NumGC), false, "garbage collections since the start"},
+		{"goroutines", uint64(runtime.NumGoroutine()), true, "goroutines now"},
+		{"heap_bytes", m.HeapAlloc, true, "heap bytes in use, garbage not yet collected included"},
+		{"cpu_ns", uint64(netpoll.ProcessCPUNanoseconds()), false, "nanoseconds of CPU time, user and system, of all threads since the start"},
+	}
+}

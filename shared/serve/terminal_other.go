@@ -1,0 +1,5 @@
+//go:build !linux
+
+package serve
+
+func takeTerminal() (giveBack func()) { return func() {} }
