@@ -5,17 +5,35 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
-// mergeBufferSize is how large an answer may be to be put together without a
-// heap buffer of its own.
-const mergeBufferSize = 4096
+const (
+	// mergeBufferSize is how large an answer may be to be put together in the
+	// loop's fixed buffer.
+	mergeBufferSize = 4096
+
+	// A larger one falls back to the heap, into a buffer that is kept for the
+	// next one up to this size.
+	keepLimit = 256 << 10
+)
 
 // answerBuffer is where a loop puts answers together, one at a time.
 type answerBuffer struct {
 	merged []byte
+	large  []byte
 }
 
 func newAnswerBuffer() answerBuffer {
 	return answerBuffer{merged: make([]byte, 0, mergeBufferSize)}
+}
+
+// room gives an empty buffer for an answer that does not fit the fixed one.
+func (a *answerBuffer) room(size int) []byte {
+	if size > keepLimit {
+		return make([]byte, 0, size)
+	}
+	if size > cap(a.large) {
+		a.large = make([]byte, 0, size)
+	}
+	return a.large[:0]
 }
 
 // outputState is what a connection has still to send.
@@ -27,14 +45,14 @@ type outputState struct {
 // blocked reports whether an answer waits for the client to take more.
 func (c *conn) blocked() bool { return len(c.output.rest) > 0 }
 
-// respond sends an answer in one write, head and body merged. A body that does
-// not fit the loop's buffer is copied to the heap with its head.
+// respond sends an answer in one write, head and body merged, for which the body
+// is copied.
 func (c *conn) respond(response *http1.Response, bodiless bool) {
 	l := c.loop
 	answer := c.appendHead(l.answers.merged[:0], response)
 	if !bodiless {
 		if size := len(answer) + len(response.Body); size > cap(answer) {
-			answer = append(make([]byte, 0, size), answer...)
+			answer = append(l.answers.room(size), answer...)
 		}
 		answer = l.counters.CopyBody(answer, response.Body)
 	}

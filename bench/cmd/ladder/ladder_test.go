@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+// execute runs the command as a shell would.
+func execute(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetOut(&out)
+	root.SetErr(io.Discard)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestMistakesAreOneClearLine(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"climb"}, `there is no subcommand "climb": choose one of compare, generators, `},
+		{[]string{"run", "--fast"}, "unknown flag: --fast"},
+		{[]string{"run", "now"}, `"now" is not understood by "ladder run": see ladder run --help`},
+		{[]string{"run", "--load", "ab"}, `there is no generator "ab": choose embedded or wrk`},
+		{[]string{"run", "--layout", "apart"}, `there is no layout "apart": choose co-located or split`},
+		{[]string{"run", "--rounds", "-1"}, "--rounds must be at least 1"},
+		{[]string{"run", "--rounds", "many"}, `invalid argument "many" for "--rounds"`},
+		{[]string{"compare"}, "compare needs two stages"},
+		{[]string{"compare", "0", "9"}, `there is no stage "9": choose one of stage0-naive`},
+		{[]string{"compare", "1", "stage1"}, "against itself is the noise floor"},
+		{[]string{"compare", "0", "1", "--workload", "helo"}, `there is no workload "helo": choose one of hello, `},
+		{[]string{"load"}, "no server given: use --target host:port"},
+		{[]string{"load", "--target", "x", "--workload", "none"}, `there is no workload "none"`},
+		{[]string{"load", "--target", "127.0.0.1:1", "--connections", "100000000"}, "use --connections"},
+		{[]string{"load", "--target", "127.0.0.1:1", "--duration", "0s"}, "--duration must be positive"},
+	} {
+		_, err := execute(t, c.args...)
+		require.ErrorContains(t, err, c.want, "%v", c.args)
+		require.NotContains(t, oneLine(err), "\n")
+	}
+	require.Equal(t, "one two", oneLine(errors.New("one\n\ttwo\n")))
+}
+
+func TestListsAndHelp(t *testing.T) {
+	out, err := execute(t, "workloads")
+	require.NoError(t, err)
+	for _, w := range workload.All() {
+		require.Contains(t, out, w.Name)
+		require.Contains(t, out, w.Summary)
+	}
+	out, err = execute(t, "version")
+	require.NoError(t, err)
+	require.Contains(t, out, "revision")
+	for _, sub := range []string{"run", "compare", "generators", "load", "workloads", "version"} {
+		out, err = execute(t, sub, "--help")
+		require.NoError(t, err)
+		require.Contains(t, out, "ladder "+sub)
+	}
+}
+
+func TestLoadPrintsAResult(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "Hello, World!") })}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	args := []string{"load", "--target", listener.Addr().String(), "--connections", "4", "--warmup", "1ms", "--duration", "50ms"}
+
+	out, err := execute(t, args...)
+	require.NoError(t, err)
+	require.Contains(t, out, "4 connections on 1 threads, 4 established, 4 answered")
+	require.Contains(t, out, "requests per second")
+
+	out, err = execute(t, append(args, "--json")...)
+	require.NoError(t, err)
+	var r load.Result
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.NotZero(t, r.Requests)
+	require.Equal(t, workload.Hello, r.Workload)
+
+	out, err = execute(t, append(args, "--workload", "json")...)
+	require.ErrorContains(t, err, "errors, see above")
+	require.Contains(t, out, "error: length 13")
+}
+
+func TestHoldWaitsForItsParent(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, handshake(&out, bufio.NewReader(strings.NewReader("go\n")), "ready"))
+	require.Equal(t, "ready\n", out.String())
+	require.ErrorContains(t, handshake(&out, bufio.NewReader(strings.NewReader("")), "ready"), "--hold wants a line")
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+)
+
+func newLoad() *cobra.Command {
+	var (
+		name                        string
+		connections, pipeline, idle int
+		asJSON, hold                bool
+		o                           load.Options
+	)
+	cmd := &cobra.Command{
+		Use:   "load --target host:port",
+		Short: "Drive one server, from this machine or another",
+		Long: `Drive one server with a workload and print what came of it. The server may be
+anywhere, so that other machines can be the clients.
+
+A closed loop: each connection sends its next requests when all its answers are
+there. Every answer is checked; a wrong one counts as an error, not as a request.
+Exit code 1 when anything went wrong.`,
+		Example: "  ladder load --target 10.0.0.5:8080 --workload browser --duration 10s --json",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := workload.ByName(name)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("connections") {
+				w.Connections = connections
+			}
+			if cmd.Flags().Changed("pipeline") {
+				w.Pipeline = pipeline
+			}
+			if cmd.Flags().Changed("idle") {
+				w.Idle = idle
+			}
+			o.Workload = w
+			if o.Target == "" {
+				return errors.New("no server given: use --target host:port")
+			}
+			if err := enoughDescriptors(w.Connections + w.Idle); err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			input := bufio.NewReader(cmd.InOrStdin())
+			if hold {
+				o.AtRest = func() error { return handshake(out, input, "ready") }
+				o.AtEnd = func() error { return handshake(out, input, "done") }
+			}
+			result, err := load.Run(cmd.Context(), o)
+			if asJSON {
+				if encodeErr := json.NewEncoder(out).Encode(result); err == nil {
+					err = encodeErr
+				}
+			} else if result.Requests > 0 || err == nil {
+				printLoad(out, result)
+			}
+			if err == nil && result.Failures() > 0 && !asJSON {
+				err = fmt.Errorf("%d errors, see above", result.Failures())
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Target, "target", "", "the server's address, host:port")
+	f.StringVar(&name, "workload", workload.Hello, "what to send: see ladder workloads")
+	f.IntVar(&connections, "connections", 0, "connections that send (default: the workload's)")
+	f.IntVar(&pipeline, "pipeline", 0, "requests sent at once on a connection (default: the workload's)")
+	f.IntVar(&idle, "idle", 0, "further connections that stay idle (default: the workload's)")
+	f.IntVar(&o.Threads, "threads", 1, "event loops of the generator")
+	f.DurationVar(&o.Warmup, "warmup", 200*time.Millisecond, "time before the measured part")
+	f.DurationVar(&o.Duration, "duration", 2*time.Second, "of the measured part")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait for connections at the start and answers at the end")
+	f.IntVar(&o.ServerPID, "server-pid", 0, "a process on this machine whose CPU time is read as well")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object (schema in bench/README.md)")
+	f.BoolVar(&hold, "hold", false, "print \"ready\" before and \"done\" after the measured part, and wait for a line on standard input each time")
+	return cmd
+}
+
+// handshake tells the parent that nothing is on its way, and waits until it has looked.
+func handshake(out io.Writer, in *bufio.Reader, word string) error {
+	if _, err := fmt.Fprintln(out, word); err != nil {
+		return err
+	}
+	if _, err := in.ReadString('\n'); err != nil {
+		return fmt.Errorf("standard input ended: --hold wants a line after %q", word)
+	}
+	return nil
+}
+
+func enoughDescriptors(connections int) error {
+	const ownFiles = 32 // standard streams, epoll instances and what the runtime opens
+	soft, hard, err := netpoll.RaiseDescriptorLimit()
+	if soft == 0 && err != nil || soft >= connections+ownFiles {
+		return nil // unknown: the connect errors will tell
+	}
+	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: use --connections %d, or raise the hard limit of %d (ulimit -Hn)",
+		connections, connections+ownFiles, soft, max(1, soft-ownFiles), hard)
+}
+
+func printLoad(out io.Writer, r load.Result) {
+	microseconds := func(ns int64) string { return (time.Duration(ns)).Round(100 * time.Nanosecond).String() }
+	fmt.Fprintf(out, "%s at %s: %d connections on %d threads, %d established, %d answered\n", r.Workload, r.Target, r.Connections+r.Idle, r.Threads, r.Established, r.Answered)
+	fmt.Fprintf(out, "%.0f requests per second (%d in %.2f s)\n", r.RequestsPerSecond, r.Requests, r.Seconds)
+	fmt.Fprintf(out, "latency: p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s\n", microseconds(r.Latency.P50), microseconds(r.Latency.P90), microseconds(r.Latency.P99), microseconds(r.Latency.P999), microseconds(r.Latency.Max))
+	fmt.Fprintf(out, "generator: %.2f µs of CPU per request", r.ClientCPUPerRequest/1e3)
+	if r.ServerCPUPerRequest > 0 {
+		fmt.Fprintf(out, "; server: %.2f µs", r.ServerCPUPerRequest/1e3)
+	}
+	fmt.Fprintln(out)
+	if r.Reconnects > 0 {
+		fmt.Fprintf(out, "%d reconnects\n", r.Reconnects)
+	}
+	for _, kinds := range []struct {
+		label string
+		of    map[string]uint64
+	}{{"connect error", r.ConnectErrors}, {"error", r.Errors}} {
+		for _, kind := range slices.Sorted(maps.Keys(kinds.of)) {
+			fmt.Fprintf(out, "%s: %s: %d times\n", kinds.label, kind, kinds.of[kind])
+		}
+	}
+}

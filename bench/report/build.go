@@ -1,0 +1,175 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// busyEnough is the share of their time that the server's CPUs must have been
+// busy for a row to tell of the server and not of the client.
+const busyEnough = 0.95
+
+// calls are the counters that are system calls; vectored writes are among the
+// writes, and every EAGAIN among its calls.
+var calls = []string{"accepts", "closes", "reads", "writes", "epoll_waits", "epoll_ctls", "eventfd_writes", "timerfd_creates", "timerfd_settimes", "shutdowns"}
+
+// Build fills in rows and ratios from the measurements. Ratios must hold what
+// is to be compared: kind, workload, metric, head and base. published is the
+// line about the documents' figures, "" when they do not stand in the table.
+func (d *Document) Build(published string) {
+	d.Rows, d.Notes = nil, nil
+	for _, m := range d.Measurements {
+		d.Method.Steal += m.StealShare / float64(len(d.Measurements))
+		d.Method.Others += m.OthersShare / float64(len(d.Measurements))
+	}
+	for _, w := range d.Workloads {
+		for _, s := range d.Servers {
+			if all := d.of(s.Name, w.Name); len(all) > 0 {
+				d.Rows = append(d.Rows, d.row(s, w, all))
+			}
+		}
+	}
+	for i := range d.Ratios {
+		r := &d.Ratios[i]
+		head, base := d.values(r.Head, r.Workload, r.Metric), d.values(r.Base, r.Workload, r.Metric)
+		r.Ratio = stats.Ratio(head, base)
+		r.Verdict = stats.Judge(r.Ratio)
+		r.HeadValue, r.BaseValue = stats.Summarise(head).Median, stats.Summarise(base).Median
+	}
+	d.remark(published)
+}
+
+func (d *Document) of(server, workload string) (out []Measurement) {
+	for _, m := range d.Measurements {
+		if m.Server == server && m.Workload == workload {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// values lists a metric by round, NaN where a round lacks it.
+func (d *Document) values(server, workload string, metric Metric) []float64 {
+	rounds := 0
+	for _, m := range d.Measurements {
+		rounds = max(rounds, m.Round)
+	}
+	out := make([]float64, rounds)
+	for i := range out {
+		out[i] = math.NaN()
+	}
+	for _, m := range d.of(server, workload) {
+		switch metric {
+		case Speed:
+			out[m.Round-1] = m.RequestsPerSecond
+		case CPU:
+			out[m.Round-1] = m.ServerCPU
+		case ClientCost:
+			out[m.Round-1] = m.ClientCPU
+		case HeldMemory:
+			out[m.Round-1] = m.HeldPerConnection
+		}
+	}
+	return out
+}
+
+func (d *Document) row(s Server, w Workload, all []Measurement) Row {
+	each := func(of func(Measurement) float64) stats.Interval {
+		values := make([]float64, len(all))
+		for i, m := range all {
+			values[i] = of(m)
+		}
+		return stats.Summarise(values)
+	}
+	us := func(of func(Measurement) float64) stats.Interval {
+		return each(func(m Measurement) float64 { return of(m) / 1e3 })
+	}
+	r := Row{
+		Server: s.Name, Workload: w.Name,
+		RequestsPerSecond:     each(func(m Measurement) float64 { return m.RequestsPerSecond }),
+		ServerCPU:             us(func(m Measurement) float64 { return m.ServerCPU }),
+		ClientCPU:             us(func(m Measurement) float64 { return m.ClientCPU }),
+		P50:                   us(func(m Measurement) float64 { return float64(m.Latency.P50) }),
+		P90:                   us(func(m Measurement) float64 { return float64(m.Latency.P90) }),
+		P99:                   us(func(m Measurement) float64 { return float64(m.Latency.P99) }),
+		P999:                  us(func(m Measurement) float64 { return float64(m.Latency.P999) }),
+		UserShare:             each(func(m Measurement) float64 { return m.ServerUserShare }),
+		Busy:                  each(func(m Measurement) float64 { return m.ServerBusy }).Median,
+		Resident:              each(func(m Measurement) float64 { return float64(m.Resident) }).Median,
+		ResidentPerConnection: each(func(m Measurement) float64 { return m.ResidentPerConnection }),
+		HeldPerConnection:     each(func(m Measurement) float64 { return m.HeldPerConnection }),
+		GCCyclesPerSecond: each(func(m Measurement) float64 {
+			if m.Seconds == 0 {
+				return 0
+			}
+			return float64(m.GCCycles) / m.Seconds
+		}).Median,
+		Asked: w.Connections + w.Idle, Established: math.MaxInt,
+	}
+	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a server busy.
+	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && r.Busy < busyEnough
+	for _, m := range all {
+		r.Established = min(r.Established, m.Established)
+		for _, kinds := range []map[string]uint64{m.ConnectErrors, m.Errors} {
+			for kind, n := range kinds {
+				if r.Errors == nil {
+					r.Errors = map[string]uint64{}
+				}
+				r.Errors[kind] += n
+			}
+		}
+	}
+	if s.Counters {
+		r.Counters = map[string]float64{}
+		for name := range all[0].Counters {
+			r.Counters[name] = each(func(m Measurement) float64 { return m.Counters[name] }).Median
+		}
+		for _, name := range calls {
+			r.SystemCalls += r.Counters[name]
+		}
+	}
+	return r
+}
+
+// The layouts: where server and generator run.
+const (
+	CoLocated = "co-located"
+	Split     = "split"
+)
+
+// Row finds a row; ok is false when there is none.
+func (d *Document) Row(server, workload string) (Row, bool) {
+	for _, r := range d.Rows {
+		if r.Server == server && r.Workload == workload {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+// Find finds a ratio of a kind for a head; ok is false when there is none.
+func (d *Document) Find(kind Kind, head string) (Ratio, bool) {
+	for _, r := range d.Ratios {
+		if r.Kind == kind && r.Head == head {
+			return r, true
+		}
+	}
+	return Ratio{}, false
+}
+
+// failures adds up all errors, as lines for the notes.
+func (d *Document) failures() (lines []string) {
+	for _, r := range d.Rows {
+		for _, kind := range slices.Sorted(maps.Keys(r.Errors)) {
+			lines = append(lines, fmt.Sprintf("%s on %s: %d × %s", r.Server, r.Workload, r.Errors[kind], kind))
+		}
+		if r.Established < r.Asked {
+			lines = append(lines, fmt.Sprintf("%s on %s: only %d of %d connections were established", r.Server, r.Workload, r.Established, r.Asked))
+		}
+	}
+	return lines
+}

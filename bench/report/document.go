@@ -1,0 +1,213 @@
+// Package report holds what a run leaves behind: the document that is written
+// as JSON, and its forms for people.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// Schema and Version stand at the head of every JSON file. Version rises when
+// a field changes its meaning or goes away; a new field does not raise it.
+const (
+	Schema  = "qps-ladder/bench"
+	Version = 1
+)
+
+// Complete is how a run ends that was not cut short.
+const Complete = "complete"
+
+// Document is one run of the bench. bench/README.md describes every field.
+type Document struct {
+	Schema  string    `json:"schema"`
+	Version int       `json:"version"`
+	Created time.Time `json:"created"`
+	Command string    `json:"command"`
+	Ended   string    `json:"ended"` // Complete, or why the run ended before
+
+	Machine   Machine    `json:"machine"`
+	Method    Method     `json:"method"`
+	Servers   []Server   `json:"servers"`
+	Workloads []Workload `json:"workloads"`
+
+	Rows   []Row    `json:"rows"`
+	Ratios []Ratio  `json:"ratios"`
+	Notes  []string `json:"notes"` // what a reader must know, one line each
+
+	Measurements []Measurement `json:"measurements"`
+}
+
+// Machine is where it ran. What could not be found out is empty.
+type Machine struct {
+	CPU          string   `json:"cpu"`
+	CPUs         int      `json:"cpus"` // that this process may use
+	Architecture string   `json:"architecture"`
+	MemoryBytes  int64    `json:"memory_bytes"`
+	Kernel       string   `json:"kernel"`
+	Go           string   `json:"go"`
+	Virtual      string   `json:"virtual"`
+	Mitigations  []string `json:"mitigations"`
+	LoadAverage  float64  `json:"load_average"` // of one minute, before the run
+}
+
+// Method is how it was measured.
+type Method struct {
+	Layout      string  `json:"layout"` // "co-located" or "split"
+	ServerCPUs  []int   `json:"server_cpus"`
+	LoadCPUs    []int   `json:"load_cpus"`
+	Workers     int     `json:"workers"`
+	LoadThreads int     `json:"load_threads"`
+	Generator   string  `json:"generator"` // "embedded" or "wrk"
+	Rounds      int     `json:"rounds"`    // that were finished
+	Seconds     float64 `json:"seconds"`   // of one measurement
+	Warmup      float64 `json:"warmup_seconds"`
+	Seed        uint64  `json:"seed"` // of the order within each round
+	Took        float64 `json:"took_seconds"`
+	Revision    string  `json:"revision"` // of the source, when known
+	// What the CPUs in use did during all measurements together, as shares of their time.
+	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
+	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
+}
+
+// Server is one that was measured.
+type Server struct {
+	Name      string `json:"name"`
+	Published string `json:"published,omitempty"` // what the documents say, as it stands in the table
+	Counters  bool   `json:"counters"`            // whether it has any
+}
+
+// Workload is one that was used.
+type Workload struct {
+	Name         string `json:"name"`
+	Summary      string `json:"summary"`
+	Connections  int    `json:"connections"`
+	Pipeline     int    `json:"pipeline"`
+	Idle         int    `json:"idle,omitempty"`
+	RequestBytes int    `json:"request_bytes"`
+	BodyBytes    int    `json:"body_bytes"`
+}
+
+// Measurement is one server under one workload in one round.
+type Measurement struct {
+	Round    int    `json:"round"` // from 1
+	Order    int    `json:"order"` // within the round, from 1
+	Server   string `json:"server"`
+	Workload string `json:"workload"`
+
+	RequestsPerSecond float64           `json:"requests_per_second"`
+	Requests          uint64            `json:"requests"`
+	Established       int               `json:"established"`
+	ConnectErrors     map[string]uint64 `json:"connect_errors,omitempty"`
+	Errors            map[string]uint64 `json:"errors,omitempty"`
+	Latency           load.Latency      `json:"latency_ns"`
+	Histogram         string            `json:"histogram,omitempty"`
+
+	ServerCPU       float64 `json:"server_cpu_ns_per_request"`
+	ServerUserShare float64 `json:"server_user_share"` // of ServerCPU; estimated from ticks
+	ClientCPU       float64 `json:"client_cpu_ns_per_request"`
+	ServerBusy      float64 `json:"server_busy"` // share of the server's CPUs that were not idle
+	ServerTicks     int64   `json:"-"`
+
+	// Counters are per request, from the server's own; nil without an admin
+	// listener. Gauges are not among them.
+	Counters map[string]float64 `json:"counters_per_request,omitempty"`
+	GCCycles int64              `json:"gc_cycles"`
+
+	Resident              int64   `json:"resident_bytes"`                // at the end of the measured part
+	ResidentPerConnection float64 `json:"resident_bytes_per_connection"` // what the connections added
+	HeldPerConnection     float64 `json:"held_bytes_per_connection"`     // buffers held while at rest
+	LoopRequests          []int64 `json:"loop_requests,omitempty"`       // by each loop of the server
+	StealShare            float64 `json:"steal_share"`                   // of the CPUs in use
+	OthersShare           float64 `json:"others_share"`                  // likewise, neither server nor generator
+	Seconds               float64 `json:"seconds"`                       // of the measured part
+}
+
+// Row is one server under one workload over all rounds: medians with intervals.
+type Row struct {
+	Server   string `json:"server"`
+	Workload string `json:"workload"`
+
+	RequestsPerSecond stats.Interval `json:"requests_per_second"`
+	ServerCPU         stats.Interval `json:"server_cpu_us_per_request"`
+	ClientCPU         stats.Interval `json:"client_cpu_us_per_request"`
+	P50               stats.Interval `json:"p50_us"`
+	P90               stats.Interval `json:"p90_us"`
+	P99               stats.Interval `json:"p99_us"`
+	P999              stats.Interval `json:"p99.9_us"`
+	UserShare         stats.Interval `json:"server_user_share"` // estimated from ticks
+	Busy              float64        `json:"server_busy"`
+	ClientBound       bool           `json:"client_bound"`
+
+	Counters              map[string]float64 `json:"counters_per_request,omitempty"` // medians
+	SystemCalls           float64            `json:"system_calls_per_request"`
+	GCCyclesPerSecond     float64            `json:"gc_cycles_per_second"`
+	Resident              float64            `json:"resident_bytes"`
+	ResidentPerConnection stats.Interval     `json:"resident_bytes_per_connection"`
+	HeldPerConnection     stats.Interval     `json:"held_bytes_per_connection"`
+
+	Asked       int               `json:"connections_asked"`
+	Established int               `json:"connections_established"` // the least of all rounds
+	Errors      map[string]uint64 `json:"errors,omitempty"`        // of all rounds, connect errors included
+}
+
+// Kind says what a ratio is for.
+type Kind string
+
+// The kinds of ratio.
+const (
+	Step   Kind = "step"   // a stage to the one before, on hello
+	Total  Kind = "total"  // a stage to stage0, on hello
+	Target Kind = "target" // a stage to the one before, where its step must show
+	Noise  Kind = "noise"  // a server to itself
+	Pair   Kind = "pair"   // asked for
+)
+
+// Metric is what a ratio compares.
+type Metric string
+
+// The metrics of ratios. Of all but the first less is better.
+const (
+	Speed      Metric = "requests per second"
+	CPU        Metric = "server CPU per request"
+	ClientCost Metric = "client CPU per request"
+	HeldMemory Metric = "buffer bytes per idle connection"
+)
+
+// LessIsBetter tells in which direction an improvement goes.
+func (m Metric) LessIsBetter() bool { return m != Speed }
+
+// Ratio is head over base, paired round by round.
+type Ratio struct {
+	Kind     Kind           `json:"kind"`
+	Workload string         `json:"workload"`
+	Metric   Metric         `json:"metric"`
+	Head     string         `json:"head"`
+	Base     string         `json:"base"`
+	Ratio    stats.Interval `json:"ratio"`
+	Verdict  stats.Verdict  `json:"verdict"`
+
+	// HeadValue and BaseValue are the medians, for metrics whose base may be 0.
+	HeadValue float64 `json:"head_value"`
+	BaseValue float64 `json:"base_value"`
+}
+
+// Read reads a document back. A file of another schema or a later version is an error.
+func Read(path string) (*Document, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var d Document
+	if err := json.Unmarshal(b, &d); err != nil {
+		return nil, fmt.Errorf("%s is not a report: %w", path, err)
+	}
+	if d.Schema != Schema || d.Version < 1 || d.Version > Version {
+		return nil, fmt.Errorf("%s is no report that this version reads: schema %q version %d", path, d.Schema, d.Version)
+	}
+	return &d, nil
+}

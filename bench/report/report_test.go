@@ -1,0 +1,279 @@
+package report
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+var stages = []string{"stage0-naive", "stage1-reuseport", "stage2-conn-timer", "stage3-native-parser", "stage4-scatter-gather", "stage5-speculative-read"}
+
+const twin = "stage5-speculative-read again"
+
+// sample is a run of a made-up machine: every stage is a tenth faster than the
+// one before, exactly, and the machine drifts from round to round.
+func sample(rounds int) *Document {
+	d := &Document{
+		Schema: Schema, Version: Version, Created: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), Command: "ladder run", Ended: Complete,
+		Machine:   Machine{CPU: "Imaginary 9000", CPUs: 2, Kernel: "Linux 6.12.0", Go: "go1.26"},
+		Method:    Method{Layout: CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5, Warmup: 0.15, Took: 100},
+		Workloads: []Workload{{Name: "hello", Summary: "GET /", Connections: 100, Pipeline: 1}, {Name: "idle1k", Connections: 1, Idle: 1000, Pipeline: 1}},
+	}
+	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K with more", "–"}
+	for i, s := range stages {
+		d.Servers = append(d.Servers, Server{Name: s, Published: published[i], Counters: true})
+		if i > 0 {
+			d.Ratios = append(d.Ratios,
+				Ratio{Kind: Step, Workload: "hello", Metric: Speed, Head: s, Base: stages[i-1]},
+				Ratio{Kind: Total, Workload: "hello", Metric: Speed, Head: s, Base: stages[0]},
+				Ratio{Kind: Target, Workload: "hello", Metric: Speed, Head: s, Base: stages[i-1]})
+		}
+	}
+	d.Servers = append(d.Servers, Server{Name: twin, Counters: true})
+	d.Ratios = append(d.Ratios,
+		Ratio{Kind: Target, Workload: "idle1k", Metric: HeldMemory, Head: stages[5], Base: stages[4]},
+		Ratio{Kind: Noise, Workload: "hello", Metric: Speed, Head: twin, Base: stages[5]})
+	for round := 1; round <= rounds; round++ {
+		machine := 100_000 * (1 - 0.05*float64(round%3))
+		for i, s := range append(append([]string{}, stages...), twin) {
+			speed := machine
+			for range min(i, 5) {
+				speed *= 1.1
+			}
+			d.Measurements = append(d.Measurements, Measurement{
+				Round: round, Order: i + 1, Server: s, Workload: "hello", RequestsPerSecond: speed, Requests: uint64(speed / 2), Established: 100, Seconds: 0.5,
+				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPU: 8000, ClientCPU: 5000, ServerBusy: 1, ServerUserShare: 0.3,
+				Counters: map[string]float64{"requests": 1, "reads": 1, "writes": 1, "vectored_writes": 1, "epoll_waits": 0.02, "heap_objects_allocated": 12, "handoffs": 1},
+			})
+		}
+		for i, held := range []float64{9472, 0} {
+			d.Measurements = append(d.Measurements, Measurement{Round: round, Order: 10, Server: stages[4+i], Workload: "idle1k", RequestsPerSecond: 5000, Established: 1001, Seconds: 0.1, HeldPerConnection: held})
+		}
+	}
+	return d
+}
+
+func TestBuildFindsTheRatios(t *testing.T) {
+	d := sample(6)
+	d.Build("Published: elsewhere.")
+	for i, s := range stages[1:] {
+		r, ok := d.Find(Step, s)
+		require.True(t, ok)
+		require.InDelta(t, 1.1, r.Ratio.Median, 1e-9, "the drift is not in it")
+		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
+		require.Equal(t, "faster", r.Words())
+		total, _ := d.Find(Total, s)
+		require.Greater(t, total.Ratio.Median, 1+0.1*float64(i))
+	}
+	noise, ok := d.Find(Noise, twin)
+	require.True(t, ok)
+	require.Equal(t, stats.CannotTell, noise.Verdict)
+
+	row, ok := d.Row(stages[0], "hello")
+	require.True(t, ok)
+	require.InDelta(t, 2.02, row.SystemCalls, 1e-9, "vectored writes are writes already")
+	require.Equal(t, 8.0, row.ServerCPU.Median)
+	require.Equal(t, 1200.0, row.P50.Median)
+	require.Equal(t, 100, row.Established)
+	require.False(t, row.ClientBound, "shared CPUs have no idle time to go by")
+	_, ok = d.Row("stage9", "hello")
+	require.False(t, ok)
+
+	require.Contains(t, d.Notes, "Published: elsewhere.")
+	require.NoError(t, d.Failure())
+}
+
+func TestTextFitsATerminal(t *testing.T) {
+	for _, rounds := range []int{2, 9} {
+		d := sample(rounds)
+		for i := range d.Measurements {
+			d.Measurements[i].RequestsPerSecond *= 1.7 // six digits
+			d.Measurements[i].Latency.P99 = 1_234_567_890
+		}
+		d.Build("Published: " + strings.Repeat("a long line about other machines ", 5))
+		var out bytes.Buffer
+		d.Text(&out)
+		text := out.String()
+		for line := range strings.Lines(text) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, "%q", line)
+			require.NotContains(t, line, "\x1b")
+		}
+		for _, want := range []string{"0 naive", "5 speculative-read", "27.5 K", "132 K", "9,472 B → 0 B", "itself"} {
+			require.Contains(t, text, want)
+		}
+		require.NotRegexp(t, `again\b`, text, "the second appearance is no row of the ladder")
+		if rounds < stats.MinimumRounds {
+			require.Contains(t, text, "too few rounds")
+		} else {
+			require.Contains(t, text, "1.10 1.10–1.10")
+		}
+	}
+}
+
+func TestClientBoundIsMarked(t *testing.T) {
+	d := sample(6)
+	d.Method.Layout = Split
+	for i := range d.Measurements {
+		if d.Measurements[i].Server == stages[5] {
+			d.Measurements[i].ServerBusy = 0.80
+		}
+	}
+	d.Build("")
+	row, _ := d.Row(stages[5], "hello")
+	require.True(t, row.ClientBound)
+	row, _ = d.Row(stages[4], "hello")
+	require.False(t, row.ClientBound)
+	row, _ = d.Row(stages[5], "idle1k")
+	require.False(t, row.ClientBound, "idle connections are not meant to keep a server busy")
+	var out bytes.Buffer
+	d.Text(&out)
+	require.Contains(t, out.String(), "* Client-bound: stage5-speculative-read on hello kept its CPUs only 80% busy")
+	require.Regexp(t, `5 speculative-read +[0-9,]+\*`, out.String())
+}
+
+func TestErrorsAreNotHidden(t *testing.T) {
+	d := sample(6)
+	d.Measurements[0].Errors = map[string]uint64{"status 500": 7}
+	d.Measurements[1].Established = 98
+	d.Measurements[1].ConnectErrors = map[string]uint64{"too many open files": 2}
+	d.Build("")
+	require.EqualError(t, d.Failure(), "not every answer was right: stage0-naive on hello: 7 × status 500 (and 2 more lines like it in the notes)")
+	notes := strings.Join(d.Notes, "\n")
+	require.Contains(t, notes, "! stage1-reuseport on hello: only 98 of 100 connections were established")
+	require.Contains(t, notes, "! stage1-reuseport on hello: 2 × too many open files")
+	var out bytes.Buffer
+	d.Text(&out)
+	require.Regexp(t, `0 naive +[0-9,]+!`, out.String())
+}
+
+func TestDisturbancesAreTold(t *testing.T) {
+	d := sample(6)
+	for i := range d.Measurements {
+		d.Measurements[i].StealShare, d.Measurements[i].OthersShare = 0.07, 0.031
+	}
+	d.Build("")
+	notes := strings.Join(d.Notes, "\n")
+	require.Contains(t, notes, "the hypervisor took 7.0% of the CPUs' time")
+	require.Contains(t, notes, "other processes used 3.1% of the CPUs' time")
+}
+
+func TestAgainstAnEarlierRun(t *testing.T) {
+	built := func(change func(*Document)) *Document {
+		d := sample(6)
+		if change != nil {
+			change(d)
+		}
+		d.Build("")
+		return d
+	}
+	last := func(d *Document) string { return d.Notes[len(d.Notes)-1] }
+
+	d := built(nil)
+	d.Against(built(nil))
+	require.Equal(t, "The run of 2025-03-01 12:00 UTC agrees: all 15 ratios within 3%.", last(d))
+
+	slower := func(d *Document) {
+		for i := range d.Measurements {
+			if d.Measurements[i].Server == stages[1] {
+				d.Measurements[i].RequestsPerSecond *= 0.95
+			}
+		}
+	}
+	d = built(slower)
+	d.Against(built(nil))
+	require.Contains(t, last(d), "differs by more than 3% in")
+	require.Contains(t, last(d), "1 reuseport to 0 naive on hello (requests per second): 1.10 1.10–1.10 then, 1.04 1.05–1.05 now"[:60])
+	require.Contains(t, last(d), "Neither steal time nor other processes explain it")
+
+	d = built(func(d *Document) {
+		slower(d)
+		for i := range d.Measurements {
+			d.Measurements[i].StealShare = 0.1
+		}
+	})
+	d.Against(built(nil))
+	require.Contains(t, last(d), "now 10.0% of the CPUs' time was stolen")
+
+	d = built(nil)
+	before := len(d.Notes)
+	other := built(func(d *Document) { d.Machine.Kernel = "Linux 5.4.0" })
+	d.Against(other)
+	require.Len(t, d.Notes, before, "another machine is no measure")
+}
+
+func TestWriteAndRead(t *testing.T) {
+	folder := t.TempDir()
+	d := sample(6)
+	d.Build("")
+	paths, err := d.Write(folder, "ladder")
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(folder, "ladder.json"), filepath.Join(folder, "ladder.md")}, paths)
+	for _, name := range []string{"ladder-2025-03-01T12-00-00Z.json", "ladder-2025-03-01T12-00-00Z.md"} {
+		require.FileExists(t, filepath.Join(folder, name))
+	}
+	back, err := Read(paths[0])
+	require.NoError(t, err)
+	require.Equal(t, d.Ratios, back.Ratios)
+	require.Equal(t, d.Notes, back.Notes)
+
+	markdown, err := os.ReadFile(paths[1])
+	require.NoError(t, err)
+	require.Contains(t, string(markdown), "| 0 naive |")
+	require.Contains(t, string(markdown), "# The QPS ladder")
+
+	// A run that was cut short does not take the place of one that was not.
+	d.Ended = "interrupted"
+	paths, err = d.Write(folder, "ladder")
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(folder, "ladder-partial.json"), paths[0])
+	back, err = Read(filepath.Join(folder, "ladder.json"))
+	require.NoError(t, err)
+	require.Equal(t, Complete, back.Ended)
+}
+
+func TestReadRefusesOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.json")
+	for content, want := range map[string]string{
+		"{}": "is no report that this version reads",
+		`{"schema":"qps-ladder/bench","version":2}`: "version 2",
+		"no json": "is not a report",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		_, err := Read(path)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Read(filepath.Join(t.TempDir(), "missing.json"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestNothingMeasured(t *testing.T) {
+	d := sample(0)
+	d.Build("")
+	require.Empty(t, d.Rows)
+	for _, r := range d.Ratios {
+		require.Equal(t, stats.Missing, r.Verdict)
+	}
+	_, err := d.Write(t.TempDir(), "ladder")
+	require.NoError(t, err, "no figure that JSON cannot hold")
+}
+
+func TestNumbers(t *testing.T) {
+	require.Equal(t, "1,234,567", number(1234567))
+	require.Equal(t, "999", number(999.4))
+	require.Equal(t, "0.00", decimal(0.001))
+	require.Equal(t, "0", decimal(0))
+	require.Equal(t, "5.02", decimal(5.021))
+	require.Equal(t, "962 µs", latency(962))
+	require.Equal(t, "1.00 ms", latency(999))
+	require.Equal(t, "1.23 s", latency(1234567))
+	require.Equal(t, "–", latency(0))
+}

@@ -1,0 +1,314 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// section is a titled table; every form for people is made of sections.
+type section struct {
+	title  string
+	header table.Row
+	rows   []table.Row
+	left   int // how many columns, from the first, are text; the others are figures
+}
+
+// Text writes the tables and notes for a terminal of 80 columns, and the same
+// when piped.
+func (d *Document) Text(out io.Writer) {
+	for _, s := range d.sections() {
+		fmt.Fprintf(out, "\n%s\n\n", s.title)
+		fmt.Fprintln(out, trimLines(s.writer().Render()))
+	}
+	fmt.Fprintln(out)
+	for _, note := range d.Notes {
+		fmt.Fprintln(out, wrap(note, 80))
+	}
+}
+
+// Markdown writes the same as Markdown.
+func (d *Document) Markdown(out io.Writer) {
+	fmt.Fprintf(out, "# %s\n\n%s, %s. `%s`\n", d.title(), d.Created.Format("2006-01-02 15:04 UTC"), d.machineLine(), d.Command)
+	for _, s := range d.sections() {
+		fmt.Fprintf(out, "\n## %s\n\n%s\n", s.title, s.writer().RenderMarkdown())
+	}
+	fmt.Fprintf(out, "\n## Notes\n\n")
+	for _, note := range d.Notes {
+		fmt.Fprintf(out, "- %s\n", note)
+	}
+	for _, weakness := range d.Machine.Mitigations {
+		fmt.Fprintf(out, "- Kernel mitigation: %s\n", weakness)
+	}
+}
+
+func (d *Document) title() string {
+	if d.isLadder() {
+		return "The QPS ladder"
+	}
+	return "A comparison"
+}
+
+func (d *Document) machineLine() string {
+	parts := []string{d.Machine.CPU, fmt.Sprintf("%d CPUs", d.Machine.CPUs), d.Machine.Kernel, d.Machine.Go, d.Machine.Virtual}
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return strings.Join(parts, ", ")
+}
+
+func (d *Document) isLadder() bool {
+	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Step })
+}
+
+func (d *Document) sections() []section {
+	var out []section
+	if d.isLadder() {
+		out = append(out, d.progression(), d.targets())
+	}
+	if s := d.pairs(); len(s.rows) > 0 {
+		out = append(out, s)
+	}
+	for _, w := range d.Workloads {
+		if d.isLadder() && w.Name != d.Workloads[0].Name {
+			continue
+		}
+		out = append(out, d.costs(w))
+	}
+	return out
+}
+
+// progression is the ladder itself.
+func (d *Document) progression() section {
+	first := d.Workloads[0].Name
+	s := section{
+		title:  "Requests per second on " + first,
+		header: table.Row{"stage", "req/s", "to the last", "to stage0", "published"}, left: 1,
+	}
+	for _, server := range d.Servers {
+		r, ok := d.Row(server.Name, first)
+		if !ok || d.isTwin(server.Name) {
+			continue
+		}
+		step, _ := d.Find(Step, server.Name)
+		total, _ := d.Find(Total, server.Name)
+		s.rows = append(s.rows, table.Row{Label(server.Name), number(r.RequestsPerSecond.Median) + mark(r), short(step.Ratio), short(total.Ratio), server.Published})
+	}
+	return s
+}
+
+// targets is each stage where its step must show.
+func (d *Document) targets() section {
+	s := section{
+		title:  "Each step on its own target, to the stage before",
+		header: table.Row{"stage", "target", "what", "ratio", "verdict"}, left: 3,
+	}
+	for _, r := range d.Ratios {
+		if r.Kind != Target {
+			continue
+		}
+		what, ratio := "req/s", short(r.Ratio)
+		if r.Metric == HeldMemory {
+			what = "idle buffer"
+			ratio = size(r.BaseValue) + " → " + size(r.HeadValue)
+		}
+		if !r.Ratio.Measured() {
+			ratio = "–"
+		}
+		s.rows = append(s.rows, table.Row{Label(r.Head), r.Workload, what, ratio, r.Words()})
+	}
+	return s
+}
+
+// pairs are the ratios that were asked for, and the noise floor.
+func (d *Document) pairs() section {
+	s := section{title: "Compared", header: table.Row{"this", "to this", "what", "ratio", "verdict"}, left: 3}
+	for _, r := range d.Ratios {
+		if r.Kind == Pair || r.Kind == Noise {
+			what := map[Metric]string{Speed: "req/s", CPU: "server CPU", ClientCost: "client CPU"}[r.Metric]
+			if len(d.Workloads) > 1 {
+				what += ", " + r.Workload
+			}
+			head, base := Label(r.Head), Label(r.Base)
+			if r.Kind == Noise {
+				head, base = base, "itself"
+			}
+			s.rows = append(s.rows, table.Row{head, base, what, short(r.Ratio), r.Words()})
+		}
+	}
+	return s
+}
+
+// costs is what a request costs.
+func (d *Document) costs(w Workload) section {
+	s := section{
+		title:  "What a request costs on " + w.Name,
+		header: table.Row{"stage", "CPU µs", "p50", "p99", "calls", "hand-offs", "allocations"}, left: 1,
+	}
+	for _, server := range d.Servers {
+		r, ok := d.Row(server.Name, w.Name)
+		if !ok || d.isTwin(server.Name) {
+			continue
+		}
+		row := table.Row{Label(server.Name), fmt.Sprintf("%.2f", r.ServerCPU.Median), latency(r.P50.Median), latency(r.P99.Median), "–", "–", "–"}
+		if r.Counters != nil {
+			row[4], row[5], row[6] = decimal(r.SystemCalls), decimal(r.Counters["handoffs"]), decimal(r.Counters["heap_objects_allocated"])
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
+}
+
+// isTwin tells whether a server is there only to be compared with itself.
+func (d *Document) isTwin(name string) bool {
+	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Noise && r.Head == name })
+}
+
+// Words says a verdict in words that suit the metric.
+func (r Ratio) Words() string {
+	better := stats.Higher
+	if r.Metric.LessIsBetter() {
+		better = stats.Lower
+	}
+	words := map[Metric][2]string{Speed: {"faster", "slower"}, CPU: {"cheaper", "dearer"}, ClientCost: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}}[r.Metric]
+	switch r.Verdict {
+	case stats.Higher, stats.Lower:
+		if r.Kind == Noise {
+			return "noise: the same server"
+		}
+		if r.Verdict == better {
+			return words[0]
+		}
+		return words[1]
+	case stats.CannotTell:
+		return "cannot tell"
+	case stats.TooFew:
+		return "too few rounds"
+	}
+	return string(r.Verdict)
+}
+
+// Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".
+func Label(name string) string {
+	if rest, ok := strings.CutPrefix(name, "stage"); ok {
+		return strings.Replace(rest, "-", " ", 1)
+	}
+	return name
+}
+
+func mark(r Row) string {
+	switch {
+	case len(r.Errors) > 0:
+		return "!"
+	case r.ClientBound:
+		return "*"
+	}
+	return ""
+}
+
+// short writes an interval in 14 columns.
+func short(i stats.Interval) string {
+	switch {
+	case !i.Measured():
+		return ""
+	case !i.Bounded():
+		return stats.Short(i.Median)
+	}
+	return stats.Short(i.Median) + " " + stats.Short(i.Low) + "–" + stats.Short(i.High)
+}
+
+// number writes a count with separators: 51234 is "51,234".
+func number(v float64) string {
+	digits := fmt.Sprintf("%.0f", v)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// decimal writes a count per request; what is nearly nothing is written as such.
+func decimal(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case math.Abs(v) < 0.005:
+		return "0.00"
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// latency writes microseconds; 0 stands for "not known": wrk cannot tell the
+// percentiles of pipelined requests.
+func latency(us float64) string {
+	if us == 0 {
+		return "–"
+	}
+	switch {
+	case us < 995:
+		return fmt.Sprintf("%.0f µs", us)
+	case us >= 995_000:
+		return fmt.Sprintf("%.2f s", us/1e6)
+	}
+	return fmt.Sprintf("%.2f ms", us/1000)
+}
+
+func size(bytes float64) string { return number(bytes) + " B" }
+
+func (s section) writer() table.Writer {
+	t := table.NewWriter()
+	style := table.StyleLight
+	style.Options = table.Options{SeparateHeader: true}
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	style.Format.Header = text.FormatDefault
+	t.SetStyle(style)
+	t.AppendHeader(s.header)
+	var columns []table.ColumnConfig
+	for i := range s.header {
+		align := text.AlignRight
+		if i < s.left || s.header[i] == "verdict" || s.header[i] == "published" {
+			align = text.AlignLeft
+		}
+		columns = append(columns, table.ColumnConfig{Number: i + 1, Align: align, AlignHeader: align})
+	}
+	t.SetColumnConfigs(columns)
+	for _, row := range s.rows {
+		t.AppendRow(row)
+	}
+	return t
+}
+
+func trimLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wrap breaks a note into lines, the first with a bullet.
+func wrap(s string, width int) string {
+	var out strings.Builder
+	column := width
+	for i, word := range strings.Fields(s) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+			out.WriteString("· ")
+			column = 2
+		case column+1+n > width:
+			out.WriteString("\n  ")
+			column = 2
+		default:
+			out.WriteByte(' ')
+			column++
+		}
+		out.WriteString(word)
+		column += n
+	}
+	return out.String()
+}

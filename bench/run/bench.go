@@ -1,0 +1,214 @@
+// Package run starts servers and generators as processes of their own, drives
+// them round after round, and gathers what they say.
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+)
+
+// The generators.
+const (
+	Embedded = "embedded"
+	Wrk      = "wrk"
+)
+
+// Bench is one run: what is measured, and how. Fill it in, then call Run once.
+type Bench struct {
+	Items  []Item
+	Ratios []report.Ratio // what is to be compared; the figures come later
+
+	// Rounds is how many are to be done; with 0 as many as fit in Time, but at
+	// least stats.MinimumRounds.
+	Rounds int
+	Time   time.Duration
+
+	Warmup   time.Duration
+	Duration time.Duration // of each measurement
+
+	Layout    string // "" for the one that suits
+	Workers   int    // 0: one for each of the server's CPUs
+	Generator string
+	Command   string // path of this command: the generator is started from it
+	Seed      uint64 // of the order within the rounds
+	Published string // a line about the documents' figures, for the notes
+
+	Progress func(Progress) // may be nil
+
+	place Place
+}
+
+// Progress tells what is about to be measured.
+type Progress struct {
+	Round, Rounds int // Rounds is an estimate while time decides
+	Item          Item
+	Done, Items   int           // measurements of this round
+	Left          time.Duration // an estimate, 0 when there is none yet
+}
+
+// Prepare chooses the CPUs; Run calls it if nobody has.
+func (b *Bench) Prepare() error {
+	cpus, err := netpoll.CPUs()
+	if err != nil {
+		return err
+	}
+	if b.place, err = Arrange(cpus, b.Layout); err != nil {
+		return err
+	}
+	if b.Workers == 0 {
+		b.Workers = len(b.place.Server)
+	}
+	return nil
+}
+
+// Run does the rounds. It returns the document with all that was measured even
+// when it ends early, and then the reason as well.
+func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
+	d := &report.Document{
+		Schema: report.Schema, Version: report.Version, Created: time.Now().UTC().Truncate(time.Second), Ended: report.Complete,
+		Machine: report.Machine{Go: runtime.Version(), LoadAverage: loadAverage()},
+		Ratios:  b.Ratios,
+	}
+	if b.place.Layout == "" {
+		if err := b.Prepare(); err != nil {
+			return d, err
+		}
+	}
+	describe(&d.Machine)
+	cpus, err := netpoll.CPUs()
+	if err != nil {
+		return d, err
+	}
+	d.Machine.CPUs = len(cpus)
+	if err := useCPUs(b.place.Own); err != nil {
+		return d, fmt.Errorf("cannot leave the measured CPUs alone: %w", err)
+	}
+	defer useCPUs(cpus)
+	d.Method = report.Method{
+		Layout: b.place.Layout, ServerCPUs: b.place.Server, LoadCPUs: b.place.Load, Workers: b.Workers,
+		LoadThreads: len(b.place.Load), Generator: b.Generator, Seconds: b.Duration.Seconds(), Warmup: b.Warmup.Seconds(), Seed: b.Seed,
+	}
+	b.list(d)
+	begin := time.Now()
+	err = b.rounds(ctx, d, begin)
+	d.Method.Took = time.Since(begin).Seconds()
+	switch {
+	case Ended(err):
+		d.Ended = "interrupted"
+	case err != nil:
+		d.Ended = firstLine(err.Error())
+	}
+	d.Build(b.Published)
+	return d, err
+}
+
+// list names the servers and workloads in the order of their first appearance.
+func (b *Bench) list(d *report.Document) {
+	servers, workloads := map[string]bool{}, map[string]bool{}
+	for _, item := range b.Items {
+		if s := item.Server; !servers[s.Name] {
+			servers[s.Name] = true
+			d.Servers = append(d.Servers, report.Server{Name: s.Name, Published: Published(s.Name), Counters: s.Admin})
+		}
+		if w := item.Workload; !workloads[w.Name] {
+			workloads[w.Name] = true
+			d.Workloads = append(d.Workloads, report.Workload{
+				Name: w.Name, Summary: w.Summary, Connections: w.Connections, Pipeline: w.Pipeline, Idle: w.Idle,
+				RequestBytes: len(w.Request), BodyBytes: len(w.Body),
+			})
+		}
+	}
+}
+
+func (b *Bench) rounds(ctx context.Context, d *report.Document, begin time.Time) error {
+	random := rand.New(rand.NewPCG(b.Seed, 0))
+	for round := 1; ; round++ {
+		started := time.Now()
+		for i, item := range order(b.Items, random) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			b.tell(round, i, item, begin, started)
+			m, err := b.measure(ctx, item)
+			if err != nil {
+				return err
+			}
+			m.Round, m.Order = round, i+1
+			d.Measurements = append(d.Measurements, m)
+		}
+		d.Method.Rounds = round
+		if b.enough(round, time.Since(begin)) {
+			return nil
+		}
+	}
+}
+
+// enough tells whether another round would be one too many.
+func (b *Bench) enough(done int, took time.Duration) bool {
+	if b.Rounds > 0 {
+		return done >= b.Rounds
+	}
+	each := took / time.Duration(done)
+	return done >= stats.MinimumRounds && took+each > b.Time
+}
+
+// tell reports progress. The first round's length is guessed from its parts.
+func (b *Bench) tell(round, done int, item Item, begin, started time.Time) {
+	if b.Progress == nil {
+		return
+	}
+	const startAndStop = 100 * time.Millisecond
+	each := time.Duration(len(b.Items)) * (b.Warmup + b.Duration + startAndStop)
+	if round > 1 {
+		each = started.Sub(begin) / time.Duration(round-1)
+	}
+	p := Progress{Round: round, Rounds: b.Rounds, Item: item, Done: done, Items: len(b.Items)}
+	if p.Rounds == 0 {
+		p.Rounds = max(stats.MinimumRounds, int(b.Time/each), round)
+	}
+	p.Left = max(0, time.Duration(p.Rounds)*each-time.Since(begin))
+	b.Progress(p)
+}
+
+// order shuffles a round: the workloads, and within each the servers. Those
+// that are compared stay close together in time, and none is always first.
+func order(items []Item, random *rand.Rand) []Item {
+	var names []string
+	groups := map[string][]Item{}
+	for _, item := range items {
+		name := item.Workload.Name
+		if groups[name] == nil {
+			names = append(names, name)
+		}
+		groups[name] = append(groups[name], item)
+	}
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	out := make([]Item, 0, len(items))
+	for _, name := range names {
+		group := groups[name]
+		random.Shuffle(len(group), func(i, j int) { group[i], group[j] = group[j], group[i] })
+		out = append(out, group...)
+	}
+	return out
+}
+
+// loadThreads is how many loops the generator gets.
+func (b *Bench) loadThreads(w workload.Workload) int { return min(len(b.place.Load), w.Connections) }
+
+// duration is how long w is measured. What idle connections cost in memory is
+// there at once, and the rest of that workload is not what it is for.
+func (b *Bench) duration(w workload.Workload) time.Duration {
+	const enough = 100 * time.Millisecond
+	if w.Idle > 0 {
+		return min(b.Duration, enough)
+	}
+	return b.Duration
+}

@@ -1,0 +1,158 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+)
+
+// tick is the length of one unit in /proc, in nanoseconds: USER_HZ is 100 on
+// every architecture that Go runs on, see time(7).
+const tick = int64(10_000_000)
+
+// processTicks reads the user and system time of a process, in ticks: see
+// proc_pid_stat(5), utime and stime. Unless the kernel accounts every switch,
+// these are estimates: the share of each is sampled at timer ticks.
+func processTicks(pid int) (user, system int64, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	// The name in parentheses may hold anything; the fields begin behind the last of them.
+	text := string(b)
+	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
+	if len(fields) < 13 {
+		return 0, 0, fmt.Errorf("/proc/%d/stat is not understood", pid)
+	}
+	if user, err = strconv.ParseInt(fields[11], 10, 64); err == nil {
+		system, err = strconv.ParseInt(fields[12], 10, 64)
+	}
+	return user, system, err
+}
+
+// resident is the resident memory of a process in bytes, see proc_pid_statm(5).
+func resident(pid int) (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("/proc/%d/statm is not understood", pid)
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}
+
+// cpuTicks is what a set of CPUs did, in ticks, see proc_stat(5).
+type cpuTicks struct{ busy, idle, steal int64 }
+
+func (a cpuTicks) less(b cpuTicks) cpuTicks {
+	return cpuTicks{a.busy - b.busy, a.idle - b.idle, a.steal - b.steal}
+}
+
+// readCPUs adds up the lines of the given CPUs.
+func readCPUs(cpus []int) (sum cpuTicks, err error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return sum, err
+	}
+	wanted := map[string]bool{}
+	for _, cpu := range cpus {
+		wanted["cpu"+strconv.Itoa(cpu)] = true
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) < 9 || !wanted[f[0]] {
+			continue
+		}
+		var n [8]int64 // user nice system idle iowait irq softirq steal
+		for i := range n {
+			if n[i], err = strconv.ParseInt(f[i+1], 10, 64); err != nil {
+				return sum, fmt.Errorf("/proc/stat is not understood: %w", err)
+			}
+		}
+		sum.busy += n[0] + n[1] + n[2] + n[5] + n[6]
+		sum.idle += n[3] + n[4]
+		sum.steal += n[7]
+	}
+	return sum, nil
+}
+
+// useCPUs moves every thread of this process to the given CPUs.
+func useCPUs(cpus []int) error {
+	var set unix.CPUSet
+	for _, cpu := range cpus {
+		set.Set(cpu)
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		if id, err := strconv.Atoi(task.Name()); err == nil {
+			_ = unix.SchedSetaffinity(id, &set) // one that has just ended does no harm
+		}
+	}
+	return nil
+}
+
+// describe fills in what there is to say about this machine. What cannot be
+// read stays empty.
+func describe(m *report.Machine) {
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		m.Kernel = unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])
+		m.Architecture = unix.ByteSliceToString(name.Machine[:])
+	}
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		key, value, _ := strings.Cut(line, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if (key == "model name" || key == "Model") && m.CPU == "" {
+			m.CPU = value
+		}
+		if key == "flags" && strings.Contains(" "+value+" ", " hypervisor ") {
+			m.Virtual = "virtual machine"
+		}
+	}
+	vendor, _ := os.ReadFile("/sys/class/dmi/id/sys_vendor")
+	product, _ := os.ReadFile("/sys/class/dmi/id/product_name")
+	if text := strings.TrimSpace(string(vendor) + " " + string(product)); m.Virtual != "" && text != "" {
+		m.Virtual += " (" + strings.Join(strings.Fields(text), " ") + ")"
+	}
+	if _, err := os.Stat("/.dockerenv"); err == nil {
+		m.Virtual = strings.TrimPrefix(m.Virtual+", container", ", ")
+	}
+	m.Mitigations = mitigations()
+	var memory unix.Sysinfo_t
+	if unix.Sysinfo(&memory) == nil {
+		m.MemoryBytes = int64(memory.Totalram) * int64(memory.Unit)
+	}
+}
+
+// mitigations names the weaknesses of this CPU against which the kernel does something.
+func mitigations() (out []string) {
+	const folder = "/sys/devices/system/cpu/vulnerabilities"
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		b, _ := os.ReadFile(folder + "/" + e.Name())
+		if text := strings.TrimSpace(string(b)); text != "" && text != "Not affected" {
+			out = append(out, e.Name()+": "+text)
+		}
+	}
+	return out
+}
+
+// loadAverage is the number of threads that wanted to run in the last minute.
+func loadAverage() float64 {
+	b, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(b), " ")
+	v, _ := strconv.ParseFloat(first, 64)
+	return v
+}

@@ -1,0 +1,198 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+// Item is what is measured once in a round: a server under a workload.
+type Item struct {
+	Server    Server
+	Workload  workload.Workload
+	Generator string // "" for the one of the whole run
+}
+
+// reading is the state of a server at one moment at which nothing is on its way to it.
+type reading struct {
+	counters counters
+	resident int64
+	user     int64
+	system   int64
+	cpus     cpuTicks // of all CPUs in use
+	server   cpuTicks // of the server's
+	when     time.Time
+}
+
+func (b *Bench) look(ctx context.Context, s *server) (r reading, err error) {
+	if r.counters, err = s.read(ctx); err != nil {
+		return r, err
+	}
+	if r.resident, err = resident(s.pid); err == nil {
+		r.user, r.system, err = processTicks(s.pid)
+	}
+	if err == nil {
+		r.cpus, err = readCPUs(b.place.inUse())
+	}
+	if err == nil {
+		r.server, err = readCPUs(b.place.Server)
+	}
+	r.when = time.Now()
+	if err != nil && !s.alive() {
+		return r, s.obituary("")
+	}
+	return r, err
+}
+
+// measure starts the server, drives it once, and ends it. Whatever happens, no
+// process is left when it returns.
+func (b *Bench) measure(ctx context.Context, item Item) (m report.Measurement, err error) {
+	m = report.Measurement{Server: item.Server.Name, Workload: item.Workload.Name}
+	s, err := startServer(ctx, item.Server, b.place.Server, b.Workers)
+	if err != nil {
+		return m, err
+	}
+	defer s.end()
+	var result load.Result
+	var empty, before, after reading
+	if empty, err = b.look(ctx, s); err != nil {
+		return m, err
+	}
+	if cmp.Or(item.Generator, b.Generator) == Wrk {
+		result, before, after, err = b.wrk(ctx, s, item.Workload)
+	} else {
+		result, before, after, err = b.embedded(ctx, s, item.Workload)
+	}
+	if err != nil {
+		return m, b.blame(ctx, s, err)
+	}
+	fill(&m, result, empty, before, after)
+	if stopErr := s.stop(); stopErr != nil {
+		return m, stopErr
+	}
+	return m, nil
+}
+
+// blame finds the better error: a generator that lost its server can only say that it did.
+func (b *Bench) blame(ctx context.Context, s *server, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_ = s.await(time.Second)
+	if !s.alive() {
+		return s.obituary("while it was being measured")
+	}
+	return err
+}
+
+// embedded drives s with the generator of this project, a process of its own.
+// The server is read while all connections are open and at rest.
+func (b *Bench) embedded(ctx context.Context, s *server, w workload.Workload) (result load.Result, before, after reading, err error) {
+	args := []string{
+		"load", "--json", "--hold", "--target", s.address, "--workload", w.Name, "--server-pid", strconv.Itoa(s.pid),
+		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
+		"--threads", strconv.Itoa(b.loadThreads(w)), "--warmup", b.Warmup.String(), "--duration", b.duration(w).String(),
+	}
+	g, err := start(ctx, command{name: "the load generator", path: b.Command, args: args, cpus: b.place.Load})
+	if err != nil {
+		return result, before, after, err
+	}
+	defer g.end()
+	patience := b.Warmup + b.duration(w) + time.Minute
+	expect := func(word string) error {
+		line, err := g.line(ctx, patience)
+		if err == nil && line != word {
+			err = fmt.Errorf("the load generator said %.80q instead of %q", line, word)
+		}
+		return err
+	}
+	if err = expect("ready"); err != nil {
+		return result, before, after, err
+	}
+	if before, err = b.look(ctx, s); err != nil {
+		return result, before, after, err
+	}
+	if err = g.say("go"); err == nil {
+		err = expect("done")
+	}
+	if err == nil {
+		after, err = b.look(ctx, s)
+	}
+	if err == nil {
+		err = g.say("end")
+	}
+	if err != nil {
+		return result, before, after, err
+	}
+	line, err := g.line(ctx, patience)
+	if err != nil {
+		return result, before, after, err
+	}
+	if err = json.Unmarshal([]byte(line), &result); err != nil {
+		return result, before, after, fmt.Errorf("the load generator's result is not understood: %w", err)
+	}
+	if err = g.await(endLimit); err == nil && g.exitCode() != 0 {
+		err = g.obituary("")
+	}
+	return result, before, after, err
+}
+
+// fill makes a measurement of what the generator and the server say.
+func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
+	m.RequestsPerSecond, m.Requests, m.Seconds = r.RequestsPerSecond, r.Requests, r.Seconds
+	m.Established, m.ConnectErrors, m.Errors = r.Established, r.ConnectErrors, r.Errors
+	m.Latency, m.Histogram = r.Latency, r.Histogram
+	m.ServerCPU, m.ClientCPU = r.ServerCPUPerRequest, r.ClientCPUPerRequest
+	if user, system := after.user-before.user, after.system-before.system; user+system > 0 {
+		m.ServerUserShare = float64(user) / float64(user+system)
+	}
+	m.Resident = after.resident
+	connections := float64(max(r.Established, 1))
+	m.ResidentPerConnection = float64(before.resident-empty.resident) / connections
+
+	server, all := after.server.less(before.server), after.cpus.less(before.cpus)
+	if total := server.busy + server.idle + server.steal; total > 0 {
+		m.ServerBusy = float64(server.busy+server.steal) / float64(total)
+	}
+	if total := all.busy + all.idle + all.steal; total > 0 {
+		m.StealShare = float64(all.steal) / float64(total)
+		ours := float64(r.ServerCPU+r.ClientCPU) / float64(tick)
+		m.OthersShare = max(0, (float64(all.busy)-ours)/float64(total))
+	}
+
+	if total := after.counters.Total; total != nil {
+		requests := float64(max(total["requests"]-before.counters.Total["requests"], 1))
+		m.Counters = map[string]float64{}
+		for name, value := range total {
+			if name != "held_bytes" && name != "connections" {
+				m.Counters[name] = float64(value-before.counters.Total[name]) / requests
+			}
+		}
+		for _, name := range []string{"heap_objects_allocated", "heap_bytes_allocated"} {
+			m.Counters[name] = float64(after.counters.Runtime[name]-before.counters.Runtime[name]) / requests
+		}
+		m.GCCycles = after.counters.Runtime["gc_cycles"] - before.counters.Runtime["gc_cycles"]
+		for i, loop := range after.counters.Loops {
+			m.LoopRequests = append(m.LoopRequests, loop["requests"]-before.counters.Loops[i]["requests"])
+		}
+		m.HeldPerConnection = float64(before.counters.Total["held_bytes"]) / connections
+	}
+}
+
+// Ended tells whether err only means that somebody stopped the run.
+func Ended(err error) bool { return errors.Is(err, context.Canceled) }
+
+// firstLine keeps an error in one line.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

@@ -1,0 +1,106 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSummariseKnownAnswers(t *testing.T) {
+	six := Summarise([]float64{3, 1, 2, 6, 5, 4})
+	require.Equal(t, 3.5, six.Median)
+	require.Equal(t, 1.0, six.Low, "with six rounds the interval is the whole range")
+	require.Equal(t, 6.0, six.High)
+	require.InDelta(t, 1-2.0/64, six.Confidence, 1e-9)
+
+	// For nine values the binomial puts 96.1% between the 2nd and the 8th.
+	nine := Summarise([]float64{9, 8, 7, 6, 5, 4, 3, 2, 1})
+	require.Equal(t, 5.0, nine.Median)
+	require.Equal(t, 2.0, nine.Low)
+	require.Equal(t, 8.0, nine.High)
+	require.InDelta(t, 1-2*10.0/512, nine.Confidence, 1e-9)
+}
+
+func TestFewRoundsHaveNoInterval(t *testing.T) {
+	five := Summarise([]float64{1.1, 1.2, 1.3, 1.4, 1.5})
+	require.Equal(t, 1.3, five.Median)
+	require.False(t, five.Bounded())
+	require.Zero(t, five.Low)
+	require.Equal(t, TooFew, Judge(five))
+	require.Equal(t, Missing, Judge(Summarise(nil)))
+	require.Equal(t, "1.30", five.Format())
+	require.Equal(t, "–", Interval{}.Format())
+}
+
+func TestSummariseLeavesInputAlone(t *testing.T) {
+	values := []float64{3, 1, 2}
+	Summarise(values)
+	require.Equal(t, []float64{3, 1, 2}, values)
+	require.Equal(t, 2.0, Median(values))
+	require.Equal(t, []float64{3, 1, 2}, values)
+	require.True(t, math.IsNaN(Median(nil)))
+}
+
+func TestRatioPairsRounds(t *testing.T) {
+	// The machine halves its speed in the middle; the ratio does not notice.
+	base := []float64{100, 100, 50, 50, 100, 100}
+	head := []float64{150, 150, 75, 75, 150, 150}
+	r := Ratio(head, base)
+	require.Equal(t, Interval{Median: 1.5, Low: 1.5, High: 1.5, Confidence: r.Confidence, Rounds: 6}, r)
+	require.Equal(t, Higher, Judge(r))
+	require.Equal(t, Lower, Judge(Ratio(base, head)))
+	require.Equal(t, CannotTell, Judge(Ratio(base, base)))
+
+	head[2] = math.NaN()
+	require.Equal(t, 5, Ratio(head, base).Rounds, "a round missing on one side is left out")
+	require.Equal(t, 2, Ratio([]float64{1, 2, 3}, []float64{1, 2}).Rounds)
+	require.Equal(t, 1, Ratio([]float64{1, 2}, []float64{0, 2}).Rounds)
+}
+
+func TestSpread(t *testing.T) {
+	require.InDelta(t, 0.05, Interval{Median: 2, Low: 1.9, High: 2.02, Rounds: 6}.Spread(), 1e-9)
+	require.Zero(t, Interval{Median: 2, Rounds: 3}.Spread())
+}
+
+// The interval of a known ratio covers it at least 95% of the time, whatever
+// the noise looks like and however the machine drifts from round to round.
+func TestIntervalCoversKnownRatio(t *testing.T) {
+	const truth, trials = 1.07, 4000
+	noises := map[string]func(*rand.Rand) float64{
+		"normal":      func(r *rand.Rand) float64 { return math.Exp(0.03 * r.NormFloat64()) },
+		"exponential": func(r *rand.Rand) float64 { return math.Exp(-0.1 * r.ExpFloat64()) },
+		"outliers": func(r *rand.Rand) float64 {
+			if r.IntN(8) == 0 {
+				return 0.5
+			}
+			return math.Exp(0.01 * r.NormFloat64())
+		},
+	}
+	for name, noise := range noises {
+		for _, rounds := range []int{6, 9, 14} {
+			random := rand.New(rand.NewPCG(1, uint64(rounds)))
+			covered, wrong := 0, 0
+			for range trials {
+				base, head := make([]float64, rounds), make([]float64, rounds)
+				for i := range base {
+					machine := 50_000 * (1 + 0.3*random.Float64())
+					base[i] = machine * noise(random)
+					head[i] = machine * truth * noise(random)
+				}
+				r := Ratio(head, base)
+				if r.Low <= truth && truth <= r.High {
+					covered++
+				}
+				if Judge(r) == Lower {
+					wrong++
+				}
+			}
+			// 0.95 less two standard errors of 4000 trials: the order
+			// statistics promise at least 0.95 for a continuous distribution.
+			require.GreaterOrEqual(t, float64(covered)/trials, 0.943, "%s, %d rounds", name, rounds)
+			require.Less(t, float64(wrong)/trials, 0.025, "%s, %d rounds", name, rounds)
+		}
+	}
+}
