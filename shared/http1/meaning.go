@@ -1,0 +1,146 @@
+package http1
+
+import "math"
+
+// meaning is what the fields that the judge must know have said so far.
+type meaning struct {
+	hosts        int  // Host fields
+	badHost      bool // one of them is not valid
+	lengths      int  // Content-Length fields
+	badLength    *Fault
+	length       Span // the first value, as text
+	encodings    int  // Transfer-Encoding fields
+	codings      codings
+	expectations int // Expect fields
+	badExpect    bool
+	close        bool // Connection: close
+	keepAlive    bool // Connection: keep-alive
+}
+
+// readField reads the line of a known field, which ends at offset end.
+func (j *Judge) readField(b []byte, end int) {
+	f, m := &j.fields, &j.meaning
+	from, to := f.value, f.valueEnd
+	for to > from && isBlank(b[to-1]) {
+		to--
+	}
+	look(f.valueEnd - to)
+	value := b[from:to]
+	span := Span{int32(from), int32(to)}
+	switch f.field {
+	case hostField:
+		m.hosts++
+		m.badHost = m.badHost || !validHost(value)
+		if !j.target.absolute {
+			j.head.Host = span
+		}
+	case contentLengthField:
+		look(len(value))
+		m.lengths++
+		if m.lengths == 1 {
+			m.length = span
+			size, ok := parseLength(value)
+			if !ok {
+				m.badLength = faultLength
+			}
+			j.head.ContentLength = size
+		} else if m.badLength == nil && string(value) != string(m.length.Of(b)) {
+			m.badLength = faultLengths
+		}
+	case transferEncodingField:
+		m.encodings++
+		j.head.TransferEncoding = Span{int32(f.line), int32(end)}
+		m.codings.read(value)
+	case expectField:
+		m.expectations++
+		m.badExpect = m.badExpect || !equalFold(value, "100-continue")
+	case connectionField:
+		m.readConnection(value)
+	}
+}
+
+// readConnection reads a list of connection options in any case (RFC 9110, 7.6.1). What is no option
+// that matters is passed over, malformed or not.
+func (m *meaning) readConnection(list []byte) {
+	look(len(list))
+	from, to := 0, 0 // the option under way, without blanks around it
+	for i, c := range list {
+		switch {
+		case c == ',':
+			m.readOption(list[from:to])
+			from, to = i+1, i+1
+		case !isBlank(c):
+			to = i + 1
+		case to == from:
+			from, to = i+1, i+1
+		}
+	}
+	m.readOption(list[from:to])
+}
+
+func (m *meaning) readOption(option []byte) {
+	switch {
+	case equalFold(option, "close"):
+		m.close = true
+	case equalFold(option, "keep-alive"):
+		m.keepAlive = true
+	}
+}
+
+// judge decides at the end of the head what the whole of it means, the worst fault first, and completes
+// the head.
+func (j *Judge) judge() *Fault {
+	h, m := &j.head, &j.meaning
+	if j.major != 1 {
+		return faultMajor
+	}
+	switch {
+	case m.hosts > 1:
+		return faultHosts
+	case m.badHost:
+		return faultHost
+	case m.hosts == 0 && h.Minor > 0:
+		return faultNoHost
+	}
+	switch {
+	case m.badLength != nil:
+		return m.badLength
+	case m.encodings > 0 && m.lengths > 0:
+		return faultBothFramings
+	case m.encodings > 0 && h.Minor == 0:
+		return faultCodingOld
+	case m.encodings > 0 && m.codings.malformed:
+		return faultCodings
+	case m.codings.other:
+		return faultCoding
+	}
+	h.Headers = j.fields.count
+	h.Chunked = m.codings.chunked
+	h.KeepAlive = !m.close && (m.keepAlive || h.Minor > 0)
+	if m.expectations > 0 && h.Minor > 0 {
+		// Several fields are one list, and a list is not exactly 100-continue.
+		if m.badExpect || m.expectations > 1 {
+			return faultExpectation
+		}
+		h.ExpectContinue = h.Chunked || h.ContentLength > 0
+	}
+	if h.ContentLength > j.maxBody {
+		return faultDeclaredSize
+	}
+	if j.target.connect {
+		return faultConnect
+	}
+	return nil
+}
+
+// parseLength reads a Content-Length (RFC 9110, 8.6): digits alone, and below 2^63.
+func parseLength(v []byte) (int64, bool) {
+	var size uint64
+	for _, c := range v {
+		if !isDigit(c) || size > (math.MaxInt64-uint64(c-'0'))/10 {
+			return 0, false
+		}
+		size = size*10 + uint64(c-'0')
+	}
+	return int64(size), len(v) > 0
+}
