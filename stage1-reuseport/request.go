@@ -39,35 +39,36 @@ func (c *conn) parse(request *http1.Request, head *http1.Head, b []byte) http1.F
 		Minor:   head.Minor,
 		Headers: parsed.Header,
 	}
-	if head.Form == http1.AbsoluteForm {
+	if head.Form != http1.OriginForm {
 		request.Target = string(head.Target.Of(b))
 		request.Host = string(head.Host.Of(b))
 	}
 	return http1.Fault{}
 }
 
-// headReader reads a head out in up to three pieces, which leave away what the
-// library would judge anew, by rules of its own: the authority of an
-// absolute-form target, and Transfer-Encoding (how long a body is has been
-// decided already).
+// headReader reads a head out in up to four pieces, which leave away what the
+// library would judge anew, by rules of its own: the authority of a target that
+// has one, and Transfer-Encoding (how long a body is has been decided already).
 type headReader struct {
 	pieces [4][]byte
 	next   int
 }
-
-var slash = []byte("/")
 
 func (r *headReader) reset(head *http1.Head, b []byte) {
 	r.next = 0
 	r.pieces = [4][]byte{}
 	b = b[:head.Length]
 	from := head.Start
-	if head.Form == http1.AbsoluteForm {
+	if head.Form != http1.OriginForm {
 		r.pieces[0] = b[from:head.Target.Start]
-		if head.Path.Len() == 0 {
-			r.pieces[1] = slash
-		}
 		from = int(head.Path.Start)
+		if head.Path.Len() == 0 {
+			r.pieces[1] = []byte(head.DefaultPath())
+			from = int(head.Target.End)
+			if head.Query.Len() > 0 {
+				from = int(head.Query.Start) - 1
+			}
+		}
 	}
 	if line := head.TransferEncoding; line.Len() > 0 {
 		r.pieces[2] = b[from:line.Start]

@@ -1,0 +1,438 @@
+package suite
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// test is one part of the suite. All parts run in parallel, most against a server of their own.
+type test struct {
+	name string
+	run  func(t *testing.T)
+}
+
+func runAll(t *testing.T, tests []test) {
+	requireLinux(t)
+	t.Parallel()
+	for _, one := range tests {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			one.run(t)
+		})
+	}
+}
+
+// Behaviour tests what a single exchange cannot show: many requests, large bodies, rude clients, deadlines,
+// limits, and how a server starts and stops.
+func Behaviour(t *testing.T) {
+	runAll(t, []test{
+		{"ready line", readyLine},
+		{"flags that must not matter", flagsThatMustNotMatter},
+		{"keep-alive", keepAlive},
+		{"pipelining", pipelining},
+		{"pipelining without reading", pipeliningWithoutReading},
+		{"expect", expectContinue},
+		{"large bodies", largeBodies},
+		{"large answers", largeAnswers},
+		{"half-close", halfClose},
+		{"many connections", manyConnections},
+		{"date", date},
+		{"panic", panicRoute},
+		{"resets", resets},
+		{"dropped connections", droppedConnections},
+
+		{"lingering close", lingeringClose},
+		{"lingering close, time", lingerTimeout},
+		{"lingering close, size", lingerLimit},
+		{"idle timeout", idleTimeout},
+		{"idle timeout of a connection in use", idleTimeoutInUse},
+		{"head timeout", headTimeout},
+		{"body timeout", bodyTimeout},
+		{"body timeout of a body that moves", bodyTimeoutOfMovingBody},
+		{"body total timeout", bodyTotalTimeout},
+		{"write timeout", writeTimeout},
+		{"write timeout of a slow reader", writeTimeoutOfSlowReader},
+
+		{"most connections", mostConnections},
+		{"descriptors exhausted", descriptorsExhausted},
+
+		{"stop", stopIdle},
+		{"stop by interrupt", stopByInterrupt},
+		{"stop with requests under way", stopWithRequests},
+		{"stop behind a long answer", stopBehindLongAnswer},
+		{"stop within grace", stopWithinGrace},
+		{"start again at once", startAgain},
+		{"port taken", portTaken},
+		{"bad flags", badFlags},
+	})
+}
+
+func readyLine(t *testing.T) {
+	s := Start(t, "-workers", "3")
+	folder, err := os.Getwd()
+	require.NoError(t, err)
+	require.Equal(t, filepath.Base(folder), s.Ready["stage"], "the stage is called after its folder")
+	require.Equal(t, s.command.Process.Pid, s.PID)
+	require.Equal(t, "3", s.Ready["workers"])
+	require.NotEmpty(t, s.Ready["gomaxprocs"])
+	require.Equal(t, s.Ready["stage"], s.Counters(t).Stage)
+	s.expectServed(t)
+}
+
+func flagsThatMustNotMatter(t *testing.T) {
+	for _, flags := range []string{"-workers=1", "-workers=5", "-acceptor", "-acceptor -workers=3", "-pin", "-pin -workers=3"} {
+		s := Start(t, strings.Fields(flags)...)
+		var open []*connection
+		for range 20 {
+			c := dial(t, s.Addr)
+			c.hello(t)
+			open = append(open, c)
+		}
+		for _, c := range open {
+			c.hello(t)
+		}
+		s.stopWith(t, open)
+	}
+}
+
+func keepAlive(t *testing.T) {
+	s := Start(t)
+	c := dial(t, s.Addr)
+	for i := range 500 {
+		c.hello(t)
+		c.send(t, fmt.Sprintf("GET /users/%d HTTP/1.1\r\nHost: a\r\n\r\n", i))
+		c.expect(t, user(i))
+		c.send(t, fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n%06d", i))
+		c.expect(t, echoed(fmt.Sprintf("%06d", i)))
+	}
+	reading, _ := s.Await(t, "1500 requests", func(r Reading) bool { return r.Total["requests"] >= 1500 })
+	require.EqualValues(t, 1500, reading.Total["requests"])
+	require.EqualValues(t, 1, reading.Total["connections"])
+}
+
+func user(i int) Expected {
+	return Expected{Status: 200, Type: "application/json", Body: fmt.Sprintf(`{"id":"%d"}`, i)}
+}
+
+func echoed(body string) Expected {
+	return Expected{Status: 200, Type: "application/octet-stream", Body: body}
+}
+
+func someBytes(n int) Expected {
+	return Expected{Status: 200, Type: "application/octet-stream", Length: n}
+}
+
+func pipelining(t *testing.T) {
+	s := Start(t)
+	for _, n := range []int{16, 1000} {
+		e := exchange{}
+		var all strings.Builder
+		for i := range n {
+			switch i % 3 {
+			case 0:
+				fmt.Fprintf(&all, "GET /users/%d HTTP/1.1\r\nHost: a\r\n\r\n", i)
+				e.answers = append(e.answers, user(i))
+			case 1:
+				fmt.Fprintf(&all, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n%04d", i)
+				e.answers = append(e.answers, echoed(fmt.Sprintf("%04d", i)))
+			case 2:
+				fmt.Fprintf(&all, "POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n%04d\r\n0\r\n\r\n", i)
+				e.answers = append(e.answers, echoed(fmt.Sprintf("%04d", i)))
+			}
+		}
+		e.pieces = [][]byte{[]byte(all.String())}
+		require.NoError(t, e.run(s.Addr), "%d requests in one piece", n)
+		e.pieces = randomPieces(e.pieces[0], uint64(n))
+		require.NoError(t, e.run(s.Addr), "%d requests cut at random", n)
+	}
+}
+
+// A client that sends everything before it reads anything: far more answers than the sockets hold.
+func pipeliningWithoutReading(t *testing.T) {
+	s := Start(t)
+	c := dial(t, s.Addr)
+	const requests = 1000
+	c.send(t, strings.Repeat("GET /bytes/10000 HTTP/1.1\r\nHost: a\r\n\r\n", requests))
+	for range requests {
+		c.expect(t, someBytes(10000))
+	}
+	c.hello(t)
+}
+
+func expectContinue(t *testing.T) {
+	s := Start(t)
+	c := dial(t, s.Addr)
+	body := strings.Repeat("0123456789abcdef", 1<<16)
+	for range 3 {
+		c.send(t, fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
+		c.expect(t, Expected{Status: 100})
+		require.NoError(t, exchangeOn(c, []byte(body), echoed(body)))
+	}
+	c.hello(t)
+}
+
+// exchangeOn sends b while it reads the answer, as b or the answer may be more than the sockets hold.
+func exchangeOn(c *connection, b []byte, want Expected) error {
+	sent := make(chan error, 1)
+	go func() { sent <- c.write(b) }()
+	if err := c.read(want); err != nil {
+		c.close()
+		<-sent
+		return err
+	}
+	return <-sent
+}
+
+func largeBodies(t *testing.T) {
+	s := Start(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	body := make([]byte, 1<<20)
+	for i := range body {
+		body[i] = byte(random.Uint32())
+	}
+	declared := append([]byte("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\n"), body...)
+	chunked := []byte("POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+	for rest := body; len(rest) > 0; {
+		n := min(1+random.IntN(20_000), len(rest))
+		chunked = fmt.Appendf(chunked, "%x;n=%d\r\n%s\r\n", n, n, rest[:n])
+		rest = rest[n:]
+	}
+	chunked = append(chunked, "0\r\nX: y\r\n\r\n"...)
+	for name, request := range map[string][]byte{"declared": declared, "chunked": chunked} {
+		for seed := range uint64(3) {
+			e := exchange{pieces: randomPieces(request, seed), answers: []Expected{echoed(string(body))}}
+			require.NoError(t, e.run(s.Addr), "%s, seed %d", name, seed)
+		}
+	}
+	// Another limit, and a body on a path that does not exist.
+	c := dial(t, s.Addr)
+	require.NoError(t, exchangeOn(c, bytes.Replace(declared, []byte("/api/echo"), []byte("/nowhere"), 1), standardError(404)))
+	c.hello(t)
+
+	small := Start(t, "-max-body", "10")
+	c = dial(t, small.Addr)
+	c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789")
+	c.expect(t, echoed("0123456789"))
+	c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n012345678\r\n2\r\n")
+	c.expect(t, Refusal(413))
+	c.expectEnd(t)
+}
+
+func largeAnswers(t *testing.T) {
+	s := Start(t)
+	c := dial(t, s.Addr)
+	get := func(n int) []byte {
+		c.send(t, fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", n))
+		answer, err := ReadAnswer(c.reader, false)
+		require.NoError(t, err)
+		require.NoError(t, someBytes(n).Check(answer))
+		return answer.Body
+	}
+	all := get(maxAnswerBody)
+	for _, n := range []int{1, 100, 65536, 1 << 20, maxAnswerBody} {
+		require.True(t, bytes.Equal(all[:n], get(n)), "the answer of %d bytes is not the beginning of the largest one", n)
+	}
+	// Two of them and a small one, asked for at once.
+	c.send(t, strings.Repeat("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 2)+helloRequest)
+	for range 2 {
+		answer, err := ReadAnswer(c.reader, false)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(all, answer.Body))
+	}
+	c.expect(t, Hello())
+}
+
+func halfClose(t *testing.T) {
+	s := Start(t)
+	c := dial(t, s.Addr)
+	c.send(t, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"+helloRequest)
+	require.NoError(t, c.net.CloseWrite())
+	c.expect(t, someBytes(maxAnswerBody))
+	c.expect(t, Hello())
+	c.expectEnd(t)
+
+	// The end comes on its own, after the answer.
+	c = dial(t, s.Addr)
+	c.hello(t)
+	require.NoError(t, c.net.CloseWrite())
+	c.expectEnd(t)
+	s.AwaitConnections(t, 0)
+}
+
+func manyConnections(t *testing.T) {
+	const connections = 500
+	if limit := fileLimit(); limit < 3*connections {
+		t.Skipf("%d open files are not enough for %d connections (ulimit -Hn)", limit, connections)
+	}
+	s := Start(t)
+	open := make([]*connection, connections)
+	for i := range open {
+		open[i] = dial(t, s.Addr)
+	}
+	for range 3 {
+		failures := make([]error, connections)
+		var group sync.WaitGroup
+		for i, c := range open {
+			group.Go(func() { failures[i] = c.tryHello() })
+		}
+		group.Wait()
+		for _, err := range failures {
+			require.NoError(t, err)
+		}
+	}
+	s.AwaitConnections(t, connections)
+	for _, c := range open {
+		c.close()
+	}
+	s.AwaitConnections(t, 0)
+}
+
+// The Date is that of the answer, to the second, after a rest too.
+func date(t *testing.T) {
+	s := Start(t)
+	c := dial(t, s.Addr)
+	for range 2 {
+		for range 50 {
+			sent := time.Now()
+			c.send(t, helloRequest)
+			answer, err := ReadAnswer(c.reader, false)
+			require.NoError(t, err)
+			require.NoError(t, answer.CheckDate(sent, time.Now(), 0))
+		}
+		// Not for an event: for the next second, in which what was formatted before is wrong.
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second + 5*time.Millisecond)))
+	}
+}
+
+func panicRoute(t *testing.T) {
+	s := Start(t, "-test-routes")
+	s.expectLogs = true
+	before := dial(t, s.Addr)
+	before.hello(t)
+	head := Refusal(500)
+	head.Bodiless = true
+	for request, want := range map[string]Expected{
+		"GET /test/panic HTTP/1.1\r\nHost: a\r\n\r\n":                Refusal(500),
+		"GET /test/panic HTTP/1.1\r\nHost: b\r\n\r\n" + helloRequest: Refusal(500), // nothing after it is served
+		"HEAD /test/panic HTTP/1.1\r\nHost: a\r\n\r\n":               head,
+	} {
+		c := dial(t, s.Addr)
+		c.hello(t)
+		c.send(t, request)
+		c.expect(t, want)
+		c.expectEnd(t)
+	}
+	before.hello(t)
+	s.expectServed(t)
+	before.close()
+	s.AwaitConnections(t, 0)
+	s.Stop(t)
+	lines := strings.Split(strings.TrimSuffix(s.Stderr(), "\n"), "\n")
+	require.Len(t, lines, 3, "one line for each panic")
+	for _, line := range lines {
+		require.Contains(t, line, "panicked")
+		require.Contains(t, line, "/test/panic")
+		require.Contains(t, line, ".go:", "the stack is in the line")
+	}
+}
+
+// files counts the descriptors that the server has open.
+func (s *Server) files(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID))
+	require.NoError(t, err)
+	return len(entries)
+}
+
+// settled waits until the server is as it was when it had so many descriptors and no connection.
+func (s *Server) settled(t testing.TB, files int) {
+	t.Helper()
+	s.expectServed(t)
+	reading := s.AwaitConnections(t, 0)
+	require.Zero(t, reading.Total["held_bytes"], "buffers are held, but there is no connection")
+	s.Await(t, fmt.Sprintf("%d open descriptors", files), func(Reading) bool { return s.files(t) == files })
+}
+
+// settledFiles is the number of descriptors at rest, after everything that is opened once was opened.
+func (s *Server) settledFiles(t testing.TB) int {
+	t.Helper()
+	s.expectServed(t)
+	s.AwaitConnections(t, 0)
+	return s.files(t)
+}
+
+// A reset in each state of a connection costs that connection and nothing else.
+func resets(t *testing.T) {
+	s := Start(t)
+	files := s.settledFiles(t)
+	echo := "POST /api/echo HTTP/1.1\r\nHost: a\r\n"
+	states := []struct {
+		send    string
+		answers []Expected // to be read before the reset
+	}{
+		{"", nil},
+		{"\r\n", nil},
+		{"GET / HT", nil},
+		{helloRequest, nil},
+		{helloRequest, []Expected{Hello()}},
+		{helloRequest + "GET", []Expected{Hello()}},
+		{echo + "Content-Length: 100\r\n\r\nabc", nil},
+		{echo + "Content-Length: 100000\r\n\r\n" + strings.Repeat("a", 50_000), nil},
+		{echo + "Transfer-Encoding: chunked\r\n\r\n3\r\nab", nil},
+		{echo + "Content-Length: 3\r\nExpect: 100-continue\r\n\r\n", []Expected{{Status: 100}}},
+		{"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", nil},
+		{"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest, nil},
+		{strings.Repeat(helloRequest, 100), nil},
+		{"GET /% HTTP/1.1\r\n", []Expected{Refusal(400)}}, // lingering
+	}
+	for range 5 {
+		for _, state := range states {
+			c, err := connect(s.Addr)
+			require.NoError(t, err)
+			c.send(t, state.send)
+			for _, want := range state.answers {
+				c.expect(t, want)
+			}
+			c.reset()
+		}
+	}
+	s.settled(t, files)
+}
+
+// Connections that end anywhere in an exchange, in order and in disorder, many at a time.
+func droppedConnections(t *testing.T) {
+	cases, err := Cases()
+	require.NoError(t, err)
+	s := Start(t)
+	files := s.settledFiles(t)
+	var group sync.WaitGroup
+	for worker := range uint64(4) {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(3, worker))
+			for range 100 {
+				c, err := connect(s.Addr)
+				if err != nil {
+					continue // what is left behind counts, not what fails here
+				}
+				one := cases[random.IntN(len(cases))]
+				c.write(one.Bytes[:random.IntN(min(len(one.Bytes), 20_000)+1)])
+				if random.IntN(2) == 0 {
+					c.reset()
+				} else {
+					c.close()
+				}
+			}
+		})
+	}
+	group.Wait()
+	s.settled(t, files)
+}

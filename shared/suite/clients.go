@@ -1,0 +1,253 @@
+package suite
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Clients lets clients that others have written use the server: net/http's, and curl and wrk where
+// they are installed.
+func Clients(t *testing.T) {
+	runAll(t, []test{
+		{"net http, keep-alive", goKeepAlive},
+		{"net http, bodies", goBodies},
+		{"net http, expect", goExpect},
+		{"net http, refused uploads", goRefusedUploads},
+		{"net http, close", goClose},
+		{"curl", curl},
+		{"curl, refused uploads", curlRefusedUploads},
+		{"wrk", wrk},
+	})
+}
+
+func goClient(t *testing.T) *http.Client {
+	transport := &http.Transport{ExpectContinueTimeout: patience}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 2 * patience}
+}
+
+func do(t *testing.T, client *http.Client, request *http.Request) (*http.Response, []byte) {
+	t.Helper()
+	answer, err := client.Do(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Equal(t, "qps-ladder", answer.Header.Get("Server"))
+	return answer, body
+}
+
+func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request {
+	t.Helper()
+	request, err := http.NewRequest(method, url, body)
+	require.NoError(t, err)
+	return request
+}
+
+func goKeepAlive(t *testing.T) {
+	s, client := Start(t), goClient(t)
+	connections := 0
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if !got.Reused {
+			connections++
+		}
+	}}
+	for i := range 100 {
+		method, path, want := "GET", "/", Greeting
+		switch i % 4 {
+		case 1:
+			method, want = "HEAD", ""
+		case 2:
+			path, want = "/nowhere", "404 Not Found\n"
+		case 3:
+			path, want = "/users/x%2520y", `{"id":"x%20y"}`
+		}
+		request := newRequest(t, method, "http://"+s.Addr+path, nil)
+		answer, body := do(t, client, request.WithContext(httptrace.WithClientTrace(context.Background(), trace)))
+		require.Equal(t, want, string(body))
+		require.False(t, answer.Close)
+		if method == "HEAD" {
+			require.EqualValues(t, len(Greeting), answer.ContentLength)
+		}
+	}
+	require.Equal(t, 1, connections, "the client had to connect anew")
+}
+
+func goBodies(t *testing.T) {
+	s, client := Start(t), goClient(t)
+	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	for name, reader := range map[string]func() io.Reader{
+		"declared": func() io.Reader { return bytes.NewReader(body) },
+		"chunked":  func() io.Reader { return struct{ io.Reader }{bytes.NewReader(body)} }, // of unknown length
+	} {
+		for range 3 {
+			request := newRequest(t, "POST", "http://"+s.Addr+"/api/echo", reader())
+			request.Header.Set("Content-Type", "text/x-test")
+			answer, got := do(t, client, request)
+			require.Equal(t, 200, answer.StatusCode, name)
+			require.Equal(t, "text/x-test", answer.Header.Get("Content-Type"))
+			require.True(t, bytes.Equal(body, got), "%s: the body came back changed", name)
+		}
+	}
+	answer, got := do(t, client, newRequest(t, "GET", "http://"+s.Addr+"/bytes/16777216", nil))
+	require.Equal(t, 200, answer.StatusCode)
+	require.Len(t, got, maxAnswerBody)
+}
+
+func goExpect(t *testing.T) {
+	s, client := Start(t), goClient(t)
+	body := strings.Repeat("0123456789abcdef", 1<<16)
+	asked := 0
+	trace := &httptrace.ClientTrace{Got100Continue: func() { asked++ }}
+	for range 3 {
+		request := newRequest(t, "POST", "http://"+s.Addr+"/api/echo", strings.NewReader(body))
+		request.Header.Set("Expect", "100-continue")
+		answer, got := do(t, client, request.WithContext(httptrace.WithClientTrace(context.Background(), trace)))
+		require.Equal(t, 200, answer.StatusCode)
+		require.Equal(t, body, string(got))
+	}
+	require.Equal(t, 3, asked)
+}
+
+// A refused upload shows its answer, and not a reset.
+func goRefusedUploads(t *testing.T) {
+	s, client := Start(t, "-max-body", strconv.Itoa(64<<10)), goClient(t)
+	upload := func(n int, path, expect string) (int, string) {
+		request := newRequest(t, "POST", "http://"+s.Addr+path, bytes.NewReader(make([]byte, n)))
+		if expect != "" {
+			request.Header.Set("Expect", expect)
+		}
+		answer, body := do(t, client, request)
+		return answer.StatusCode, string(body)
+	}
+	for _, one := range []struct {
+		size         int
+		path, expect string
+		status       int
+	}{
+		{200 << 10, "/api/echo", "", 413},
+		{50 << 20, "/api/echo", "100-continue", 413}, // none of it is sent
+		{64 << 10, "/api/echo", "something-else", 417},
+		{64 << 10, "/nowhere", "", 404},
+		{64 << 10, "/nowhere", "100-continue", 404},
+	} {
+		for range 5 {
+			status, body := upload(one.size, one.path, one.expect)
+			require.Equal(t, one.status, status, "%v", one)
+			require.Equal(t, standardError(one.status).Body, body, "%v", one)
+		}
+	}
+}
+
+func goClose(t *testing.T) {
+	s, client := Start(t), goClient(t)
+	for range 5 {
+		request := newRequest(t, "GET", "http://"+s.Addr+"/bytes/100000", nil)
+		request.Close = true
+		answer, body := do(t, client, request)
+		require.True(t, answer.Close)
+		require.Len(t, body, 100_000)
+	}
+}
+
+// tool is where a program is; the test is skipped where it is not installed.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+// runTool runs a program, which must succeed, and returns its standard output.
+func runTool(t *testing.T, path string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, path, args...)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	require.NoError(t, err, "%s %q: %s", filepath.Base(path), args, &stderr)
+	return string(out)
+}
+
+func curl(t *testing.T) {
+	path := tool(t, "curl")
+	s := Start(t)
+	url := "http://" + s.Addr
+	run := func(args ...string) string {
+		return runTool(t, path, append([]string{"-sS", "--max-time", "20"}, args...)...)
+	}
+	require.Equal(t, Greeting, run(url+"/"))
+	require.Equal(t, Greeting, run("--http1.0", url+"/"))
+	// The number of new connections, for each of three.
+	require.Equal(t, Greeting+"1\n"+Greeting+"0\n"+Greeting+"0\n", run("-w", "%{num_connects}\n", url+"/", url+"/?a", url+"/?b"))
+	require.Contains(t, run("-I", url+"/"), "Content-Length: 13\r\n")
+	require.Equal(t, "405", run("-o", os.DevNull, "-w", "%{http_code}", "-X", "DELETE", url+"/"))
+	require.Equal(t, "204", run("-w", "%{http_code}", "-X", "OPTIONS", "--request-target", "*", url))
+	require.Equal(t, Greeting, run("--request-target", "http://elsewhere/", url))
+
+	upload := filepath.Join(t.TempDir(), "upload")
+	body := strings.Repeat("0123456789abcdef", 1<<16)
+	require.NoError(t, os.WriteFile(upload, []byte(body), 0o600))
+	require.Equal(t, body, run("--data-binary", "@"+upload, url+"/api/echo"))
+	require.Equal(t, body, run("--data-binary", "@"+upload, "-H", "Expect: 100-continue", url+"/api/echo"))
+	require.Equal(t, body, run("--data-binary", "@"+upload, "-H", "Transfer-Encoding: chunked", url+"/api/echo"))
+	require.Equal(t, "16777216", run("-o", os.DevNull, "-w", "%{size_download}", url+"/bytes/16777216"))
+}
+
+func curlRefusedUploads(t *testing.T) {
+	path := tool(t, "curl")
+	s := Start(t, "-max-body", strconv.Itoa(64<<10))
+	folder := t.TempDir()
+	for _, one := range []struct {
+		size         int
+		path, expect string
+		status       int
+	}{
+		{200 << 10, "/api/echo", "Expect:", 413},            // sent without a question
+		{4 << 20, "/api/echo", "Expect: 100-continue", 413}, // asked for before
+		{60 << 10, "/api/echo", "Expect: something-else", 417},
+		{60 << 10, "/nowhere", "Expect:", 404},
+	} {
+		upload := filepath.Join(folder, fmt.Sprint(one.size))
+		require.NoError(t, os.WriteFile(upload, make([]byte, one.size), 0o600))
+		for range 3 {
+			out := runTool(t, path, "-sS", "--max-time", "20", "-H", one.expect, "--data-binary", "@"+upload,
+				"-w", "%{http_code}", "http://"+s.Addr+one.path)
+			require.Equal(t, standardError(one.status).Body+fmt.Sprint(one.status), out)
+		}
+	}
+}
+
+func wrk(t *testing.T) {
+	path := tool(t, "wrk")
+	s := Start(t)
+	for _, target := range []string{"/", "/bytes/65536"} {
+		out := runTool(t, path, "-t1", "-c20", "-d1s", "--timeout", "10s", "http://"+s.Addr+target)
+		require.NotContains(t, out, "Non-2xx")
+		require.NotContains(t, out, "Socket errors")
+		match := regexp.MustCompile(`(\d+) requests in`).FindStringSubmatch(out)
+		require.NotNil(t, match, out)
+		done, err := strconv.Atoi(match[1])
+		require.NoError(t, err)
+		require.Positive(t, done, out)
+		t.Logf("%s: %d requests", target, done)
+	}
+	s.Await(t, "rest", func(r Reading) bool { return r.Total["connections"] == 0 })
+}

@@ -1,0 +1,305 @@
+package suite
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// notBefore requires that so much time has passed since a moment before which the server cannot have begun to
+// count. There is no such test for "not much later": what waits for the event gives up after patience.
+func notBefore(t testing.TB, since time.Time, limit time.Duration) {
+	t.Helper()
+	require.GreaterOrEqual(t, time.Since(since), limit, "too early")
+}
+
+// drip sends text byte by byte, each so long after the one before, until the connection ends. It returns
+// a function that waits for the last byte.
+func (c *connection) drip(text string, every time.Duration) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range len(text) {
+			if c.write([]byte(text[i:i+1])) != nil {
+				return
+			}
+			time.Sleep(every)
+		}
+	}()
+	return func() { <-done }
+}
+
+func idleTimeout(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	s := Start(t, "-idle-timeout", limit.String())
+	used, fresh := dial(t, s.Addr), dial(t, s.Addr)
+	used.hello(t)
+	fresh.expectEnd(t) // without a word
+	notBefore(t, fresh.opened, limit)
+	used.expectEnd(t)
+
+	c := dial(t, s.Addr)
+	for range 3 {
+		c.hello(t)
+	}
+	sent := time.Now()
+	c.hello(t)
+	c.expectEnd(t)
+	notBefore(t, sent, limit)
+	s.AwaitConnections(t, 0)
+}
+
+// Each request starts the time anew. A machine so busy that this process itself rests for longer than
+// the limit proves nothing, and the attempt is repeated.
+func idleTimeoutInUse(t *testing.T) {
+	const limit = 600 * time.Millisecond
+	s := Start(t, "-idle-timeout", limit.String())
+	for range 10 {
+		c := dial(t, s.Addr)
+		last, busy := c.opened, false
+		for range 4 {
+			if err := c.tryHello(); err != nil {
+				busy = time.Since(last) >= limit
+				require.True(t, busy, "closed in use: %v", err)
+				break
+			}
+			last = time.Now()
+			time.Sleep(limit / 2)
+		}
+		if !busy {
+			return
+		}
+	}
+	t.Skip("the machine is too busy to tell")
+}
+
+func headTimeout(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	s := Start(t, "-head-timeout", limit.String())
+	const long = "GET / HTTP/1.1\r\nHost: a\r\nX: "
+	tests := map[string]func(t *testing.T, c *connection, sent time.Time){
+		"a head that stalls": func(t *testing.T, c *connection, sent time.Time) {
+			c.send(t, "GET / HT")
+		},
+		"a head that stalls at its last byte": func(t *testing.T, c *connection, sent time.Time) {
+			c.send(t, helloRequest[:len(helloRequest)-1])
+		},
+		"a head that drips": func(t *testing.T, c *connection, sent time.Time) {
+			t.Cleanup(c.drip(long+strings.Repeat("a", 8000), 40*time.Millisecond))
+			s.expectServed(t) // nobody else waits
+		},
+		"a head behind a request": func(t *testing.T, c *connection, sent time.Time) {
+			c.send(t, helloRequest+long)
+			c.expect(t, Hello())
+		},
+	}
+	for name, send := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, s.Addr)
+			c.hello(t)
+			sent := time.Now()
+			send(t, c, sent)
+			c.expect(t, Refusal(408))
+			notBefore(t, sent, limit)
+			c.expectEnd(t)
+			c.close()
+		})
+	}
+}
+
+func bodyTimeout(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	s := Start(t, "-body-timeout", limit.String())
+	const echo = "POST /api/echo HTTP/1.1\r\nHost: a\r\n"
+	for name, request := range map[string]string{
+		"no byte":                 echo + "Content-Length: 10\r\n\r\n",
+		"some bytes":              echo + "Content-Length: 10\r\n\r\nabc",
+		"all but one":             echo + "Content-Length: 10\r\n\r\nabcdefghi",
+		"a large one":             echo + "Content-Length: 100000\r\n\r\n" + strings.Repeat("a", 50_000),
+		"chunked, no byte":        echo + "Transfer-Encoding: chunked\r\n\r\n",
+		"chunked, in the size":    echo + "Transfer-Encoding: chunked\r\n\r\n3",
+		"chunked, in the data":    echo + "Transfer-Encoding: chunked\r\n\r\n3\r\na",
+		"chunked, in the end":     echo + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n",
+		"after an interim answer": echo + "Content-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, s.Addr)
+			c.hello(t)
+			sent := time.Now()
+			c.send(t, request)
+			if strings.Contains(request, "100-continue") {
+				c.expect(t, Expected{Status: 100})
+			}
+			c.expect(t, Refusal(408))
+			notBefore(t, sent, limit)
+			c.expectEnd(t)
+		})
+	}
+}
+
+// Any byte of the body starts the time anew.
+func bodyTimeoutOfMovingBody(t *testing.T) {
+	const limit = 600 * time.Millisecond
+	s := Start(t, "-body-timeout", limit.String(), "-head-timeout", limit.String())
+	for range 10 {
+		c := dial(t, s.Addr)
+		c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
+		last, longest := time.Now(), time.Duration(0)
+		for i := range 5 {
+			time.Sleep(limit / 2)
+			if c.write([]byte{byte('a' + i)}) != nil {
+				break // the answer says more
+			}
+			longest = max(longest, time.Since(last))
+			last = time.Now()
+		}
+		if err := c.read(echoed("abcde")); err == nil {
+			return
+		} else {
+			require.GreaterOrEqual(t, longest, limit, "%v", err)
+		}
+	}
+	t.Skip("the machine is too busy to tell")
+}
+
+func bodyTotalTimeout(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	s := Start(t, "-body-total-timeout", limit.String())
+	for name, framing := range map[string]string{
+		"declared": "Content-Length: 10000\r\n\r\n",
+		"chunked":  "Transfer-Encoding: chunked\r\n\r\n2710\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, s.Addr)
+			c.hello(t)
+			sent := time.Now()
+			c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\n"+framing)
+			t.Cleanup(c.drip(strings.Repeat("a", 10_000), 40*time.Millisecond))
+			c.expect(t, Refusal(408))
+			notBefore(t, sent, limit)
+			c.expectEnd(t)
+			c.close()
+		})
+	}
+}
+
+// A client that asks for 256 MiB and reads nothing costs a bounded piece of memory for a bounded time.
+func writeTimeout(t *testing.T) {
+	const limit = 500 * time.Millisecond
+	s := Start(t, "-write-timeout", limit.String())
+	c := dial(t, s.Addr)
+	sent := time.Now()
+	c.send(t, strings.Repeat("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16))
+	// The beginning of an answer, so that the server is at it.
+	_, err := c.reader.Peek(1)
+	require.NoError(t, err)
+	s.expectServed(t)
+	reading := s.Counters(t)
+	require.Less(t, reading.Runtime["heap_bytes"], int64(128<<20))
+	s.AwaitConnections(t, 0)
+	notBefore(t, sent, limit)
+	// What was on the way arrives, the rest does not.
+	n, _ := io.Copy(io.Discard, c.reader)
+	require.Less(t, n, int64(256<<20))
+	s.expectServed(t)
+}
+
+// A client that takes its bytes slowly, but takes them, gets all of them.
+func writeTimeoutOfSlowReader(t *testing.T) {
+	const limit = time.Second
+	s := Start(t, "-write-timeout", limit.String())
+	for range 10 {
+		c := dial(t, s.Addr)
+		c.send(t, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n")
+		total, longest := 0, time.Duration(0)
+		var err error
+		for part := make([]byte, 512<<10); err == nil && total < maxAnswerBody; {
+			start := time.Now()
+			time.Sleep(limit / 16)
+			var n int
+			n, err = io.ReadFull(c.reader, part[:min(len(part), maxAnswerBody-total)])
+			total += n
+			longest = max(longest, time.Since(start))
+		}
+		if err == nil {
+			return
+		}
+		require.GreaterOrEqual(t, longest, limit/4, "cut off after %d bytes: %v", total, err)
+	}
+	t.Skip("the machine is too busy to tell")
+}
+
+// An upload that is refused sees its answer, though the client does not look until it has sent a lot.
+func lingeringClose(t *testing.T) {
+	s := Start(t)
+	upload := fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", 10<<20)
+
+	c := dial(t, s.Addr)
+	c.send(t, upload+strings.Repeat("a", 200<<10))
+	c.expect(t, Refusal(413))
+	c.expectEnd(t)
+
+	// The answer first, then the rest: a server that has closed would reset.
+	c = dial(t, s.Addr)
+	c.send(t, upload)
+	c.expect(t, Refusal(413))
+	for range 50 {
+		c.send(t, strings.Repeat("a", 4<<10))
+	}
+	c.expectEnd(t)
+
+	// All of it, in one go.
+	e := exchange{pieces: [][]byte{[]byte(upload), make([]byte, 10<<20)}, answers: []Expected{Refusal(413)}, closed: true}
+	require.NoError(t, e.run(s.Addr))
+
+	// The same after an answer that closes because the client asked for it.
+	c = dial(t, s.Addr)
+	last := Hello()
+	last.Connection = "close"
+	c.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"+strings.Repeat("a", 200<<10))
+	c.expect(t, last)
+	c.expectEnd(t)
+
+	// Whoever has had the answer and closes is done with at once.
+	c.close()
+	s.AwaitConnections(t, 0)
+}
+
+func lingerTimeout(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	s := Start(t, "-linger-timeout", limit.String())
+	c := dial(t, s.Addr)
+	c.hello(t)
+	sent := time.Now()
+	c.send(t, "GET /% HTTP/1.1\r\n")
+	c.expect(t, Refusal(400))
+	c.expectEnd(t)
+	s.AwaitConnections(t, 0) // though this side never closes
+	notBefore(t, sent, limit)
+}
+
+func lingerLimit(t *testing.T) {
+	s := Start(t, "-linger-timeout", "1h")
+	c := dial(t, s.Addr)
+	c.send(t, "GET /% HTTP/1.1\r\n")
+	c.expect(t, Refusal(400))
+	c.expectEnd(t)
+	block := make([]byte, 16<<10)
+	sent := 0
+	for ; sent < 64<<20; sent += len(block) {
+		if err := c.write(block); err != nil {
+			require.True(t, gone(err), "%v", err)
+			break
+		}
+	}
+	require.GreaterOrEqual(t, sent, 256<<10, "closed too early")
+	require.Less(t, sent, 64<<20, "a client may go on for ever")
+	s.AwaitConnections(t, 0)
+}
