@@ -55,7 +55,8 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 	if c.refused {
 		c.idle.phase = refusing
 	}
-	return netpoll.SetTimer(opener, timer, c.deadline()-now)
+	netpoll.SetTimer(opener, timer, c.deadline()-now)
+	return nil
 }
 
 // requestStarted stops the clock of a connection that was idle.

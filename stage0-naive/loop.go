@@ -271,7 +271,9 @@ func (c *conn) rearm() {
 	if c.blocked() {
 		interest = netpoll.Writable | netpoll.OneShot
 	}
-	c.loop.server.base.poller.Modify(&c.loop.counters, c.fd, c.generation, interest)
+	if c.loop.server.base.poller.Modify(&c.loop.counters, c.fd, c.generation, interest) != nil {
+		c.close() // no event would ever come again
+	}
 }
 
 // closed forgets a connection whose descriptors have been closed, which has

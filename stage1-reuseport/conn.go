@@ -25,6 +25,21 @@ type conn struct {
 	fd         int
 	generation uint32 // tells this connection's events from those of an earlier one on the same fd
 
+	idle   idleState
+	output outputState
+	input
+
+	inputEnded bool // the client will send no more
+	more       bool // the kernel may hold more input than was read
+	closing    bool // an answer with Connection: close has been made
+	broken     bool // a write failed: the client is gone
+	refused    bool // there is no room for this one: it gets a 503
+	closed     bool
+	discarded  int // bytes dropped while lingering
+}
+
+// input is what has been read and is not yet answered.
+type input struct {
 	// The read buffer. in[start:next] is the request that is being read,
 	// in[next:end] has not been looked at yet. in[live:start] is answered, but
 	// the answers may still point into it (see release).
@@ -36,20 +51,9 @@ type conn struct {
 	inBody  bool // its head is complete
 	minor   uint8
 
-	body      http1.Body
-	inPlace   int    // bytes of body decoded in the read buffer, right behind the head
-	outgrown  []byte // the body instead, once the read buffer is too small for it
-	discarded int    // bytes dropped while lingering
-
-	idle   idleState
-	output outputState
-
-	inputEnded bool // the client will send no more
-	more       bool // the kernel may hold more input than was read
-	closing    bool // an answer with Connection: close has been made
-	broken     bool // a write failed: the client is gone
-	refused    bool // there is no room for this one: it gets a 503
-	closed     bool
+	body     http1.Body
+	inPlace  int    // bytes of body decoded in the read buffer, right behind the head
+	outgrown []byte // the body instead, once the read buffer is too small for it
 }
 
 // newConn makes a connection of fd and gives it to l, which the caller then
@@ -73,7 +77,9 @@ func (c *conn) ready() {
 	case c.blocked():
 		// Nothing was read while the client did not take its answers. Now go on
 		// with those requests that had arrived before.
-		if c.resume(); !c.blocked() {
+		if c.resume(); c.mayRead() {
+			c.read() // which serves too
+		} else {
 			c.serve()
 		}
 	default:
@@ -82,6 +88,11 @@ func (c *conn) ready() {
 	if !c.closed {
 		c.rearm()
 	}
+}
+
+// mayRead reports whether there is input to read, and leave to read it.
+func (c *conn) mayRead() bool {
+	return c.more && !c.closed && !c.blocked() && c.idle.phase != lingering
 }
 
 // read takes what has arrived, in one system call: a level-triggered or
@@ -329,6 +340,7 @@ func (c *conn) timedOut() {
 
 // drain is called once, when the server begins to stop.
 func (c *conn) drain() {
+	c.more = true // what has arrived by now is still to be answered
 	if c.idle.phase == lingering || c.blocked() {
 		return // it ends by itself
 	}

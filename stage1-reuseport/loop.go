@@ -161,7 +161,9 @@ func (c *conn) rearm() {
 	if c.blocked() {
 		interest = netpoll.Writable | netpoll.OneShot
 	}
-	c.loop.poller.Modify(&c.loop.counters, c.fd, c.generation, interest)
+	if c.loop.poller.Modify(&c.loop.counters, c.fd, c.generation, interest) != nil {
+		c.close() // no event would ever come again
+	}
 }
 
 // closed forgets a connection whose descriptors have been closed, which has

@@ -57,7 +57,8 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 		c.idle.phase = refusing
 	}
 	c.idle.fires = c.deadline()
-	return netpoll.SetTimer(opener, timer, c.idle.fires-now)
+	netpoll.SetTimer(opener, timer, c.idle.fires-now)
+	return nil
 }
 
 // requestStarted stores the time, and leaves the timer alone: a request that

@@ -29,38 +29,42 @@ type conn struct {
 	fd         int
 	generation uint32 // tells this connection's events from those of an earlier one on the same fd
 
+	idle   idleState
+	output outputState
+
+	// Nil while the connection is at rest; the loop's own while it is served; and
+	// taken over from the loop as long as half a request has to be kept (see
+	// settle).
+	*input
+
+	inputEnded bool // the client will send no more
+	more       bool // the kernel may hold more input than was read
+	hungUp     bool // an event has said that the input ends, or that the socket failed
+	queued     bool // it waits for another turn of its loop
+	borrowed   bool // its input is not the loop's
+	closing    bool // an answer with Connection: close has been made
+	broken     bool // a write failed: the client is gone
+	refused    bool // there is no room for this one: it gets a 503
+	closed     bool
+	discarded  int // bytes dropped while lingering
+}
+
+// input is what has been read and is not yet answered.
+type input struct {
 	// The read buffer. in[start:next] is the request that is being read,
 	// in[next:end] has not been looked at yet. in[live:start] is answered, but
 	// the answers may still point into it (see release).
-	//
-	// It is nil while the connection is at rest, the loop's scratch buffer while
-	// it is served, and borrowed from the loop's pool only as long as half a
-	// request has to be kept (see settle).
 	in                     []byte
 	live, start, next, end int
-	borrowed               bool
 
 	judge   http1.Judge
 	started bool // the current request has at least one byte
 	inBody  bool // its head is complete
 	minor   uint8
 
-	body      http1.Body
-	inPlace   int    // bytes of body decoded in the read buffer, right behind the head
-	outgrown  []byte // the body instead, once the read buffer is too small for it
-	discarded int    // bytes dropped while lingering
-
-	idle   idleState
-	output outputState
-
-	inputEnded bool // the client will send no more
-	more       bool // the kernel may hold more input than was read
-	hungUp     bool // an event has said that the input ends, or that the socket failed
-	queued     bool // it waits for another turn of its loop
-	closing    bool // an answer with Connection: close has been made
-	broken     bool // a write failed: the client is gone
-	refused    bool // there is no room for this one: it gets a 503
-	closed     bool
+	body     http1.Body
+	inPlace  int    // bytes of body decoded in the read buffer, right behind the head
+	outgrown []byte // the body instead, once the read buffer is too small for it
 }
 
 // newConn makes a connection of fd and gives it to l, which the caller then
@@ -91,13 +95,14 @@ func (c *conn) ready(event *netpoll.Event) {
 // takeTurn goes on with the connection for as long as there is something to do
 // and the others need not wait too long.
 func (c *conn) takeTurn() {
+	c.takeInput()
 	switch {
 	case c.idle.phase == lingering:
 		c.discard()
 	case c.blocked():
 		// Nothing was read while the client did not take its answers. Now go on
 		// with those requests that had arrived before.
-		if c.resume(); !c.blocked() {
+		if c.resume(); !c.mayRead() {
 			c.serve()
 		}
 	}
@@ -113,6 +118,12 @@ func (c *conn) takeTurn() {
 	if !c.closed {
 		c.settle()
 		c.rearm()
+	}
+}
+
+func (c *conn) takeInput() {
+	if c.input == nil {
+		c.input = c.loop.input
 	}
 }
 
@@ -242,9 +253,6 @@ func (c *conn) wholeBody() bool {
 // makeRoom sees to it that there is room behind in[:end] to read into. No view
 // is alive here: every answer so far is with the kernel or copied.
 func (c *conn) makeRoom() {
-	if c.in == nil {
-		c.in = c.loop.scratch
-	}
 	if c.start > 0 {
 		copy(c.in, c.in[c.start:c.end])
 		c.next -= c.start
@@ -263,30 +271,29 @@ func (c *conn) makeRoom() {
 	c.next, c.end = first, first
 }
 
-// settle ends a turn: the scratch buffer is needed for other connections. What
-// has arrived of an incomplete request moves to a buffer from the loop's pool; a
-// connection that has nothing to keep holds no buffer at all.
+// settle ends a turn. A connection that has half a request keeps the loop's
+// input with it, buffer and all, and the loop takes another from its pool; one
+// that has nothing to keep holds nothing.
 func (c *conn) settle() {
 	switch {
 	case c.start == c.end:
 		c.dropInput()
 	case !c.borrowed:
-		rest := c.in[c.start:c.end]
-		c.in = c.loop.borrow()
 		c.borrowed = true
-		copy(c.in, rest)
-		c.next -= c.start
-		c.end -= c.start
-		c.live, c.start = 0, 0
+		c.loop.lend()
 	}
 }
 
 func (c *conn) dropInput() {
-	if c.borrowed {
-		c.loop.giveBack(c.in)
+	if c.outgrown != nil {
+		c.dropOutgrown()
 	}
-	c.in, c.borrowed = nil, false
 	c.live, c.start, c.next, c.end = 0, 0, 0, 0
+	c.started, c.inBody, c.inPlace = false, false, 0
+	if c.borrowed {
+		c.loop.giveBack(c.input)
+	}
+	c.input, c.borrowed = nil, false
 }
 
 // handle turns the complete request into an answer.
@@ -378,6 +385,7 @@ func overwrite(b []byte) {
 
 // timedOut is called by idle.go when the deadline of the phase has passed.
 func (c *conn) timedOut() {
+	c.takeInput()
 	switch c.idle.phase {
 	case readingHead, readingBody:
 		c.refuse(http1.Fault{Status: 408})
@@ -396,10 +404,10 @@ func (c *conn) timedOut() {
 
 // drain is called once, when the server begins to stop.
 func (c *conn) drain() {
+	c.more = true // what has arrived by now is still to be answered
 	if c.idle.phase == lingering || c.blocked() {
 		return // it ends by itself
 	}
-	c.more = true
 	c.takeTurn()
 }
 
@@ -418,7 +426,7 @@ func (c *conn) linger() {
 // discard drops what a lingering client still sends.
 func (c *conn) discard() {
 	for c.more {
-		n, err := netpoll.Receive(&c.loop.counters, c.fd, c.loop.scratch)
+		n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in)
 		c.discarded += n
 		switch {
 		case err == netpoll.ErrWouldBlock:
@@ -427,7 +435,7 @@ func (c *conn) discard() {
 			c.close()
 			return
 		default:
-			c.more = n == len(c.loop.scratch) || c.hungUp
+			c.more = n == len(c.in) || c.hungUp
 		}
 	}
 }
@@ -437,11 +445,10 @@ func (c *conn) close() {
 	c.closed = true
 	c.stopTimer()
 	netpoll.Close(&c.loop.counters, c.fd)
-	if c.outgrown != nil {
-		c.dropOutgrown()
-	}
 	c.dropOutput()
-	c.dropInput()
+	if c.input != nil {
+		c.dropInput()
+	}
 	c.loop.counters.Connections--
 	c.loop.closed(c)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/serve"
 )
 
-// poolSize is how many buffers a loop keeps for later; the collector gets the
+// poolSize is how many inputs a loop keeps for later; the collector gets the
 // others.
 const poolSize = 64
 
@@ -26,9 +26,9 @@ type loop struct {
 	counters  netpoll.Counters
 	published netpoll.Published
 
-	scratch []byte   // every read goes here, but for the rest of a request
-	pool    [][]byte // buffers that no connection needs now
-	queued  []*conn  // they have not come to the end of their input
+	input  *input   // what connections are served from, one after the other
+	pool   []*input // others, for when a connection has to keep that one
+	queued []*conn  // they have not come to the end of their input
 
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
 	generation uint32
@@ -64,7 +64,7 @@ func newLoop(s *server) (*loop, error) {
 		reader:  newRequestReader(),
 		heads:   newHeadMaker(),
 		answers: newAnswerBuffer(),
-		scratch: make([]byte, readBufferSize),
+		input:   newInput(),
 	}
 	var err error
 	l.poller, err = netpoll.NewPoller(&l.counters)
@@ -193,22 +193,22 @@ func (l *loop) serveQueued() {
 	l.queued = slices.Delete(l.queued, 0, n)
 }
 
-// borrow takes a read buffer from the pool, for a connection to hold until it
-// gives it back.
-func (l *loop) borrow() []byte {
+func newInput() *input { return &input{in: make([]byte, readBufferSize)} }
+
+// lend leaves the loop's input to a connection, until it gives it back.
+func (l *loop) lend() {
 	l.counters.Hold(readBufferSize)
 	if n := len(l.pool); n > 0 {
-		b := l.pool[n-1]
-		l.pool = l.pool[:n-1]
-		return b
+		l.input, l.pool = l.pool[n-1], l.pool[:n-1]
+	} else {
+		l.input = newInput()
 	}
-	return make([]byte, readBufferSize)
 }
 
-func (l *loop) giveBack(b []byte) {
+func (l *loop) giveBack(i *input) {
 	l.counters.Release(readBufferSize)
 	if len(l.pool) < poolSize {
-		l.pool = append(l.pool, b)
+		l.pool = append(l.pool, i)
 	}
 }
 

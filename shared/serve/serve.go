@@ -79,7 +79,7 @@ const (
 )
 
 // killTime is how long loops may take to end once they were told to close everything at once.
-const killTime = time.Second
+const killTime = 5 * time.Second
 
 // Main runs the stage with the process's own arguments and ends the process.
 func Main(stage string, f Factory) {
@@ -194,11 +194,12 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 }
 
 // goMaxProcs is how many threads may run Go code at a time, by the number of workers: the same rule
-// at every stage, whatever the environment says. There is one more than workers, for stage0's base loop and
-// for the runtime's own work; with too few, a loop that wakes up waits for the scheduler, and a step on the
-// ladder would show that rather than its idea.
+// at every stage, whatever the environment says. Each loop keeps one under load, also while it waits; stage0
+// has a base loop beside its workers; and one is for the runtime's own work and the admin listener. With
+// fewer, a loop that wakes up waits for the scheduler, and a step on the ladder would show that rather
+// than its idea.
 func goMaxProcs(workers int) int {
-	return max(2, workers+1)
+	return workers + 2
 }
 
 // startTimers makes the runtime open the descriptors that its timers need. It does so with the first
