@@ -54,7 +54,7 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.flag(&o.Acceptor, "acceptor", "one acceptor hands connections to the loops")
 	f.flag(&o.Overlap, "overlap", "shares the port with an older process")
 	f.flag(&o.Pin, "pin", "binds each loop to a CPU")
-	f.number(&o.gomaxprocs, "gomaxprocs", 0, 0, maxWorkers+1, "threads that run Go code; 0: by the workers")
+	f.number(&o.gomaxprocs, "gomaxprocs", 0, 0, maxWorkers+2, "threads that run Go code; 0: by the workers")
 	f.admin(&o.Admin, "admin", "profiles and counters; :port is on loopback")
 	f.folder(&o.Static, "static", "serves a folder under /static/")
 	// -h keeps quiet about what is there for the tests and the Makefile.

@@ -71,7 +71,7 @@ func TestBadFlags(t *testing.T) {
 		{`want a whole number from 0 to 1024`, []string{"-workers", "two"}},
 		{`want a whole number from 0 to 1024`, []string{"-workers", ""}},
 		{`want a whole number from 0 to 1024`, []string{"-workers", "99999999999999999999"}},
-		{`want a whole number from 0 to 1025`, []string{"-gomaxprocs", "-1"}},
+		{`want a whole number from 0 to 1026`, []string{"-gomaxprocs", "-1"}},
 		{`want a whole number from 0 to 2147483647`, []string{"-max-conns", "-1"}},
 		{`want a whole number from 16 to 2147483647`, []string{"-max-files", "15"}},
 		{`want a whole number from 0 to 1073741824`, []string{"-max-body", "-1"}},

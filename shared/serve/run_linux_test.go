@@ -73,8 +73,8 @@ func TestReadyLine(t *testing.T) {
 	require.Equal(t, 0, p.wait())
 	require.Empty(t, p.stderr.String())
 
-	p = start(t, "obedient", "-workers", "3", "-gomaxprocs", "1", "-admin", ":0")
-	require.Regexp(t, `^ready .* workers=3 gomaxprocs=1 admin=127\.0\.0\.1:[0-9]+\n$`, p.ready)
+	p = start(t, "obedient", "-workers", "3", "-gomaxprocs", "7", "-admin", ":0")
+	require.Regexp(t, `^ready .* workers=3 gomaxprocs=7 admin=127\.0\.0\.1:[0-9]+\n$`, p.ready)
 	p.signals <- os.Interrupt
 	require.Equal(t, 0, p.wait())
 }
@@ -146,6 +146,7 @@ func TestCannotServe(t *testing.T) {
 		{"taken", nil, 1, "address 127.0.0.1:8080 is taken by another process: stop it or choose another with -addr"},
 		{"none", nil, 1, "no server can be made"},
 		{"obedient", []string{"-admin", busy.Addr().String()}, 1, "cannot listen on -admin " + busy.Addr().String() + ": bind: address already in use"},
+		{"obedient", []string{"-workers", "3", "-gomaxprocs", "4"}, 2, `-gomaxprocs 4 is too few for 3 workers, whose loops keep one each: use 5 or more`},
 		{"obedient", []string{"-workers", "x"}, 2, `invalid value "x" for flag -workers: want a whole number from 0 to 1024 (-h lists the flags)`},
 		{"obedient", []string{"-max-files", "2147483647"}, 2, `-max-files 2147483647 is above the hard limit, LIMIT (ulimit -Hn)`},
 	} {

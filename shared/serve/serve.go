@@ -126,8 +126,11 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	if o.Workers == 0 {
 		o.Workers = min(len(o.CPUs), maxWorkers)
 	}
-	if o.gomaxprocs == 0 {
-		o.gomaxprocs = goMaxProcs(o.Workers)
+	switch least := goMaxProcs(o.Workers); {
+	case o.gomaxprocs == 0:
+		o.gomaxprocs = least
+	case o.gomaxprocs < least:
+		return fail(exitUsage, fmt.Errorf("-gomaxprocs %d is too few for %d workers, whose loops keep one each: use %d or more", o.gomaxprocs, o.Workers, least))
 	}
 	runtime.GOMAXPROCS(o.gomaxprocs)
 	startTimers()
@@ -197,7 +200,8 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 // at every stage, whatever the environment says. Each loop keeps one under load, also while it waits; stage0
 // has a base loop beside its workers; and one is for the runtime's own work and the admin listener. With
 // fewer, a loop that wakes up waits for the scheduler, and a step on the ladder would show that rather
-// than its idea.
+// than its idea. Measured with one worker on one CPU, stage0 over 100 connections: 2 gave 32 thousand requests a
+// second, 3 gave 35, 4 gave 32; over one connection they were equal; with 1 it crawled.
 func goMaxProcs(workers int) int {
 	return workers + 2
 }
