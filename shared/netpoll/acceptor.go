@@ -29,6 +29,7 @@ type Acceptor struct {
 	listener int // -1 after Stop
 	reserve  *Reserve
 	paused   atomic.Bool
+	earliest time.Time // Resume does nothing before
 }
 
 // NewAcceptor registers the listener with p, level-triggered; c are the counters of the thread that owns p. The acceptor owns
@@ -63,7 +64,14 @@ func (a *Acceptor) accept(limit int, take func(fd int, reserved bool) error) {
 			reserved = true
 			fd, err = Accept(a.counters, a.listener)
 		}
+		if err == ErrWouldBlock {
+			return
+		}
 		if err != nil {
+			// The kernel lacks something else, or forbids it, and may do so for long: free descriptors are no reason to
+			// try again at once.
+			a.pause()
+			a.earliest = time.Now().Add(acceptPause)
 			return
 		}
 		err = take(fd, reserved)
@@ -79,16 +87,20 @@ func (a *Acceptor) accept(limit int, take func(fd int, reserved bool) error) {
 	}
 }
 
-// useReserve frees the descriptors that were held back, if they still are, and stops waiting for the listener, which would
-// stay readable and wake the loop for ever.
+// useReserve frees the descriptors that were held back, if they still are, and pauses.
 func (a *Acceptor) useReserve() bool {
+	a.pause()
+	held := a.reserve.Full()
+	a.reserve.Release(a.counters)
+	return held
+}
+
+// pause stops waiting for the listener, which would stay readable and wake the loop for ever.
+func (a *Acceptor) pause() {
 	if !a.paused.Load() {
 		a.poller.Modify(a.counters, a.listener, 0, 0)
 		a.paused.Store(true)
 	}
-	held := a.reserve.Full()
-	a.reserve.Release(a.counters)
-	return held
 }
 
 // Paused says that the acceptor waits for descriptors to become free: call Resume after a close. Any thread may ask.
@@ -102,9 +114,10 @@ func (a *Acceptor) Timeout() time.Duration {
 	return -1
 }
 
-// Resume accepts again if as many descriptors are free as the reserve lacks; else the acceptor stays paused.
+// Resume accepts again if as many descriptors are free as the reserve lacks; else, and for a while after accepting has failed
+// with the reserve's help too, the acceptor stays paused.
 func (a *Acceptor) Resume() {
-	if a.Paused() && a.reserve.Refill(a.counters) == nil &&
+	if a.Paused() && !time.Now().Before(a.earliest) && a.reserve.Refill(a.counters) == nil &&
 		a.poller.Modify(a.counters, a.listener, 0, Readable) == nil {
 		a.paused.Store(false)
 	}

@@ -107,15 +107,15 @@ func flagsThatMustNotMatter(t *testing.T) {
 func keepAlive(t *testing.T) {
 	s := Start(t)
 	c := dial(t, s.Addr)
-	for i := range 500 {
+	for i := range 200 {
 		c.hello(t)
 		c.send(t, fmt.Sprintf("GET /users/%d HTTP/1.1\r\nHost: a\r\n\r\n", i))
 		c.expect(t, user(i))
 		c.send(t, fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n%06d", i))
 		c.expect(t, echoed(fmt.Sprintf("%06d", i)))
 	}
-	reading, _ := s.Await(t, "1500 requests", func(r Reading) bool { return r.Total["requests"] >= 1500 })
-	require.EqualValues(t, 1500, reading.Total["requests"])
+	reading, _ := s.Await(t, "600 requests", func(r Reading) bool { return r.Total["requests"] >= 600 })
+	require.EqualValues(t, 600, reading.Total["requests"])
 	require.EqualValues(t, 1, reading.Total["connections"])
 }
 

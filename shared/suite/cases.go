@@ -204,7 +204,7 @@ func (p *caseParser) take(line string) error {
 
 func (p *caseParser) takeBytes(payload string) error {
 	if !p.sending {
-		return fmt.Errorf("bytes without send:")
+		return fmt.Errorf("bytes without a send: before them")
 	}
 	c := p.current
 	before, after, marked := strings.Cut(payload, "{{here}}")
@@ -227,7 +227,7 @@ func (p *caseParser) takeBytes(payload string) error {
 func (p *caseParser) takeAnswer(value string) error {
 	words := strings.Fields(value)
 	if len(words) == 0 {
-		return fmt.Errorf("answer: without a status")
+		return fmt.Errorf("an answer: without a status")
 	}
 	status, err := strconv.Atoi(words[0])
 	if err != nil || phrases[status] == "" {
@@ -292,9 +292,9 @@ func (p *caseParser) finish() error {
 	c := p.current
 	switch {
 	case c.Name == "" || c.RFC == "" || c.Why == "":
-		return fmt.Errorf("case %q needs a name, rfc: and why:", c.Name)
+		return fmt.Errorf("case %q needs a name, an rfc: line and a why: line", c.Name)
 	case !p.then:
-		return fmt.Errorf("case %q needs then:", c.Name)
+		return fmt.Errorf("case %q needs a then: line", c.Name)
 	case len(c.Bytes) == 0 && !c.HalfClose:
 		return fmt.Errorf("case %q sends nothing", c.Name)
 	case c.HalfClose && !c.Closed:

@@ -1,13 +1,16 @@
 package suite
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,10 +19,16 @@ import (
 const (
 	// randomCuts is how many random fragmentations each case is sent in.
 	randomCuts = 4
+	// mostHanging is after how many cases in which the server hangs the others are not tried.
+	mostHanging = 8
 	// byteByByte is up to which length every byte of a case is sent on its own. Of a longer one it is that
 	// many at both ends, and in between come random pieces.
 	byteByByte = 12 << 10
 )
+
+// unhurried keeps deadlines out of tests that are not about them: a machine that is busy enough takes seconds to
+// send thousands of bytes one by one.
+var unhurried = []string{"-head-timeout", "1m", "-body-timeout", "1m"}
 
 // Conformance runs every case of testdata, in one piece, byte by byte and cut at random, and once
 // more against a server that overwrites each request's bytes as soon as nobody may look at them
@@ -31,19 +40,27 @@ func Conformance(t *testing.T) {
 	require.NoError(t, err)
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
-		conformance(t, cases, Start(t))
+		conformance(t, cases, Start(t, unhurried...))
 	})
 	t.Run("poison", func(t *testing.T) {
 		t.Parallel()
-		conformance(t, cases, Start(t, "-poison"))
+		conformance(t, cases, Start(t, append(unhurried, "-poison")...))
 	})
 }
 
 func conformance(t *testing.T, cases []Case, s *Server) {
+	var hanging atomic.Int32
 	for _, c := range cases {
 		t.Run(strings.TrimSuffix(c.File, ".cases")+"/"+c.Name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, CheckCase(s.Addr, c), "%s:%d: %s (%s)", c.File, c.Line, c.Why, c.RFC)
+			if hanging.Load() >= mostHanging {
+				t.Skip("the server hangs in too many cases; the rest would take hours")
+			}
+			err := CheckCase(s.Addr, c)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				hanging.Add(1)
+			}
+			require.NoError(t, err, "%s:%d: %s (%s)", c.File, c.Line, c.Why, c.RFC)
 		})
 	}
 	t.Run("all on one connection", func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -297,13 +296,4 @@ func runToEnd(t testing.TB, args ...string) (code int, stdout, stderr string) {
 		require.FailNow(t, "the process did not end", "%q; standard output: %s", args, out)
 	}
 	return code, out.String(), logs.String()
-}
-
-// freeAddress is an address that nobody listens on at the moment.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,9 +66,10 @@ func stopByInterrupt(t *testing.T) {
 }
 
 // Requests, and connections with one, that had arrived before the signal are served. The server is
-// made to sleep, so that it finds all of it at once when it wakes up.
+// made to sleep, so that it finds all of it when it wakes up: more connections than it accepts in one go.
 func stopWithRequests(t *testing.T) {
-	s := Start(t)
+	const requests = 5
+	s := Start(t, "-workers", "1", "-grace", patience.String())
 	var open []*connection
 	for range 10 {
 		c := dial(t, s.Addr)
@@ -76,19 +78,18 @@ func stopWithRequests(t *testing.T) {
 	}
 	s.Signal(t, signalPause)
 	s.awaitPaused(t)
-	for range 10 {
+	for range queueLength(t) {
 		open = append(open, dial(t, s.Addr))
 	}
-	const requests = 20
 	for _, c := range open {
 		c.send(t, strings.Repeat(helloRequest, requests))
 	}
 	s.Signal(t, syscall.SIGTERM)
 	s.Signal(t, signalResume)
-	for _, c := range open {
+	for n, c := range open {
 		for i := range requests {
 			answer, err := ReadAnswer(c.reader, false)
-			require.NoError(t, err)
+			require.NoError(t, err, "connection %d, request %d", n, i)
 			want := Hello()
 			if i == requests-1 && answer.Fields["Connection"] != "" {
 				want.Connection = "close" // unless it was answered before the signal was seen
@@ -96,8 +97,20 @@ func stopWithRequests(t *testing.T) {
 			require.NoError(t, want.Check(answer))
 		}
 		c.expectEnd(t)
+		c.close()
 	}
 	require.Equal(t, 0, s.Wait(t))
+}
+
+// queueLength is how many connections may wait to be accepted here: many hundreds if this process has the
+// descriptors and the kernel the room, see listen(2).
+func queueLength(t testing.TB) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/sys/net/core/somaxconn")
+	require.NoError(t, err)
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	return min(700, most/2, int(min(fileLimit(), 1<<20))/4)
 }
 
 // awaitPaused waits until the kernel shows the process as stopped, see proc_pid_stat(5).
@@ -117,7 +130,7 @@ func (s *Server) awaitPaused(t testing.TB) {
 // A request that arrived before the signal, behind one whose answer takes its time, is the last: its
 // answer says so.
 func stopBehindLongAnswer(t *testing.T) {
-	s := Start(t)
+	s := Start(t, "-grace", patience.String())
 	c := dial(t, s.Addr)
 	c.send(t, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"+helloRequest)
 	_, err := c.reader.Peek(1)
@@ -144,7 +157,7 @@ func stopWithinGrace(t *testing.T) {
 	require.NoError(t, err)
 	sent := time.Now()
 	s.Stop(t)
-	notBefore(t, sent, grace)
+	onTime(t, sent, grace)
 	n, _ := io.Copy(io.Discard, c.reader)
 	require.Less(t, n, int64(maxAnswerBody))
 }
@@ -226,14 +239,23 @@ func badFlags(t *testing.T) {
 func Overlap(t *testing.T) {
 	requireLinux(t)
 	t.Parallel()
-	old := Start(t, "-addr", ownHost(2)+":0", "-overlap")
+	for i, flags := range [][]string{{"-overlap"}, {"-overlap", "-acceptor"}} {
+		t.Run(strings.Join(flags, " "), func(t *testing.T) {
+			t.Parallel()
+			overlap(t, ownHost(2+i), flags)
+		})
+	}
+}
+
+func overlap(t *testing.T, host string, flags []string) {
+	old := Start(t, append(flags, "-addr", host+":0")...)
 	var open []*connection
 	for range 10 {
 		c := dial(t, old.Addr)
 		c.hello(t)
 		open = append(open, c)
 	}
-	young := Start(t, "-addr", old.Addr, "-overlap")
+	young := Start(t, append(flags, "-addr", old.Addr)...)
 	require.Equal(t, old.Addr, young.Addr)
 	for range 50 {
 		c := dial(t, old.Addr)

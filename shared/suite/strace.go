@@ -40,7 +40,7 @@ func compareWithStrace(t *testing.T, path string, w workload) {
 	require.NoError(t, err)
 	summary := filepath.Join(t.TempDir(), "summary")
 	line := []string{path, "-f", "-c", "-o", summary, "-e", "trace=" + strings.Join(tracedCalls, ","), self}
-	s := startCommand(t, append(line, serveArgs(nil)...))
+	s := startCommand(t, append(line, serveArgs(steady)...))
 	s.measure(t, w, requests)
 	total := s.AwaitConnections(t, 0).Total
 	s.Stop(t)

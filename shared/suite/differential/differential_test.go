@@ -1,0 +1,122 @@
+package differential
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/suite"
+)
+
+var (
+	seed   = flag.Uint64("seed", 1, "what TestGenerated makes its inputs from")
+	first  = flag.Uint64("first", 0, "the number of TestGenerated's first input")
+	inputs = flag.Uint64("inputs", 1500, "how many inputs TestGenerated makes")
+)
+
+// workers is how many exchanges are under way at a time with each server.
+const workers = 3
+
+// The fates of all conformance cases: that they are right is what each stage's own test says.
+func TestConformanceCases(t *testing.T) {
+	targets := startStages(t)
+	cases, err := suite.Cases()
+	require.NoError(t, err)
+	each(t, uint64(len(cases)), func(i uint64) error {
+		c := cases[i]
+		if err := compare(targets, &input{c.Bytes, newGenerator(1, i).cuts(len(c.Bytes)), c.HalfClose, i%5 == 0 && len(c.Bytes) < 100_000}); err != nil {
+			return fmt.Errorf("%s:%d: %s: %w", c.File, c.Line, c.Name, err)
+		}
+		return nil
+	})
+}
+
+func TestGenerated(t *testing.T) {
+	targets := startStages(t)
+	each(t, *inputs, func(i uint64) error {
+		if err := compare(targets, newGenerator(*seed, *first+i).input()); err != nil {
+			return fmt.Errorf("-seed=%d -first=%d -inputs=1: %w", *seed, *first+i, err)
+		}
+		return nil
+	})
+}
+
+// each calls f with 0 to n-1 on some goroutines. After some errors it stops.
+func each(t *testing.T, n uint64, f func(i uint64) error) {
+	t.Helper()
+	var next, failed atomic.Uint64
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < n && failed.Load() < 5; i = next.Add(1) - 1 {
+				if err := f(i); err != nil {
+					failed.Add(1)
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// FuzzDifferential takes the bytes, the places to cut at (every bit of cuts stands for a place), and what else a client does.
+func FuzzDifferential(f *testing.F) {
+	targets := startStages(f)
+	cases, err := suite.Cases()
+	require.NoError(f, err)
+	for i, c := range cases {
+		// Without -fuzz, the test above has run them.
+		if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; fuzzing && len(c.Bytes) <= 2000 {
+			f.Add(c.Bytes, uint64(i)*0x9e3779b97f4a7c15, c.HalfClose, i%5 == 0)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte, cuts uint64, shut, late bool) {
+		if len(b) > 64<<10 {
+			return
+		}
+		if err := compare(targets, &input{b, cutsOf(cuts, len(b)), shut, late}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// cutsOf makes of each bit that is set a cut: bit i cuts at i sixty-fourths of the length.
+func cutsOf(bits uint64, length int) []int {
+	var cuts []int
+	for i := range 64 {
+		if at := length * i / 64; bits>>i&1 == 1 && at > 0 {
+			cuts = append(cuts, at)
+		}
+	}
+	return slices.Compact(cuts)
+}
+
+// The generator must make valid requests, and damaged ones, or the test above tests little.
+func TestGeneratorIsVaried(t *testing.T) {
+	statuses := map[string]int{}
+	for i := range uint64(2000) {
+		g := newGenerator(1, i)
+		valid := g.request()
+		m := modelOf(valid)
+		require.NotEmpty(t, m.answers, "%q", valid)
+		if !m.closed {
+			require.Equal(t, 1, m.zeros, "%q", valid)
+		}
+		in := newGenerator(1, i).input()
+		statuses[fmt.Sprint(modelOf(in.bytes).closed)]++
+		require.Equal(t, string(in.bytes), strings.Join(func() (all []string) {
+			for _, piece := range in.pieces() {
+				all = append(all, string(piece))
+			}
+			return all
+		}(), ""))
+	}
+	require.Greater(t, statuses["true"], 500)
+	require.Greater(t, statuses["false"], 300)
+}

@@ -1,0 +1,183 @@
+package differential
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+// patience is how long an exchange may last. Only a server that hangs takes so long.
+const patience = 20 * time.Second
+
+// input is what a client does.
+type input struct {
+	bytes []byte
+	cuts  []int // where bytes is cut, ascending
+	shut  bool  // the client then ends its side
+	late  bool  // the client reads nothing before it has sent everything: the answers have to wait
+}
+
+func (in *input) pieces() [][]byte {
+	pieces := make([][]byte, 0, len(in.cuts)+1)
+	from := 0
+	for _, cut := range in.cuts {
+		pieces = append(pieces, in.bytes[from:cut])
+		from = cut
+	}
+	return append(pieces, in.bytes[from:])
+}
+
+func (in *input) String() string {
+	var b strings.Builder
+	for _, piece := range in.pieces() {
+		if len(piece) > 1000 {
+			fmt.Fprintf(&b, "  %q… (%d bytes)\n", piece[:200], len(piece))
+		} else {
+			fmt.Fprintf(&b, "  %q\n", piece)
+		}
+	}
+	if in.shut {
+		b.WriteString("  and the end of input\n")
+	}
+	if in.late {
+		b.WriteString("  before anything is read\n")
+	}
+	return b.String()
+}
+
+// outcome is what a server does.
+type outcome struct {
+	received []byte // with all dates masked
+	end      string // "closed", "reset", or what else became of it
+}
+
+// compare runs one exchange with each target, all at a time. nil means that there is no difference, between them and to the model.
+func compare(targets []target, in *input) error {
+	m := modelOf(in.bytes)
+	sent := in.pieces()
+	if !in.shut {
+		last := zeros[:1]
+		if !m.closed {
+			last = make([]byte, m.zeros)
+		}
+		sent = append(sent, last)
+		m = modelOf(bytes.Join(sent, nil))
+	}
+	outcomes := make([]outcome, len(targets))
+	var exchanges sync.WaitGroup
+	for i, t := range targets {
+		exchanges.Go(func() { outcomes[i] = exchange(t.address, sent, in.shut, in.late) })
+	}
+	exchanges.Wait()
+	first := outcomes[0]
+	for i, o := range outcomes {
+		if o.end != first.end || !bytes.Equal(o.received, first.received) {
+			same := samePart(o.received, first.received)
+			return fmt.Errorf("%s differs from %s on\n%s%s\n%s", targets[i].name, targets[0].name, in, first.text(targets[0], same), o.text(targets[i], same))
+		}
+	}
+	if first.end != "closed" {
+		return fmt.Errorf("all stages alike: %s, on\n%s%s", first.end, in, first.text(targets[0], len(first.received)))
+	}
+	if err := m.check(first.received); err != nil {
+		return fmt.Errorf("all stages alike: %w, on\n%s%s", err, in, first.text(targets[0], 0))
+	}
+	return nil
+}
+
+// samePart is the length of what a and b begin with alike.
+func samePart(a, b []byte) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// text shows what was received around the offset at.
+func (o *outcome) text(t target, at int) string {
+	const before, after = 300, 600
+	from, to := max(at-before, 0), min(at+after, len(o.received))
+	return fmt.Sprintf("%s: %d bytes, then %s; from byte %d:\n  %q", t.name, len(o.received), o.end, from, o.received[from:to])
+}
+
+// exchange sends the pieces, and reads to the end of the connection: meanwhile, or then.
+func exchange(address string, pieces [][]byte, shut, late bool) outcome {
+	c, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		return outcome{end: err.Error()}
+	}
+	defer c.Close()
+	tcp := c.(*net.TCPConn)
+	tcp.SetDeadline(time.Now().Add(patience))
+	// A reset in place of the last handshake: or the ports of a hundred thousand connections would rest in TIME_WAIT.
+	tcp.SetLinger(0)
+
+	var received []byte
+	var reading sync.WaitGroup
+	read := func() { received, err = io.ReadAll(tcp) }
+	if !late {
+		reading.Go(read)
+	}
+	for i, piece := range pieces {
+		if i > 0 {
+			// Gives the server time to read, so that the pieces stay pieces; nothing depends on that.
+			if len(pieces) < 16 {
+				time.Sleep(20 * time.Microsecond)
+			} else {
+				runtime.Gosched()
+			}
+		}
+		if _, writeErr := tcp.Write(piece); writeErr != nil {
+			break // it has closed: what came before says more
+		}
+	}
+	if shut {
+		tcp.CloseWrite()
+	}
+	if late {
+		reading.Go(read)
+	}
+	reading.Wait()
+	maskDates(received)
+	return outcome{received, endOf(err)}
+}
+
+func endOf(err error) string {
+	switch {
+	case err == nil:
+		return "closed"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "open, and no answer"
+	case strings.Contains(err.Error(), "reset by peer"):
+		return "reset"
+	}
+	return err.Error()
+}
+
+var (
+	dateBegin = []byte("\r\nDate: ")
+	dateMask  = []byte("Sun, 06 Nov 1994 08:49:37")
+	dateEnd   = []byte(" GMT\r\n")
+)
+
+// maskDates overwrites the value of each Date field. One that stands in a body is masked too: in that of every stage.
+func maskDates(b []byte) {
+	for {
+		i := bytes.Index(b, dateBegin)
+		if i < 0 {
+			return
+		}
+		b = b[i+len(dateBegin):]
+		if len(b) > len(dateMask) && bytes.HasPrefix(b[len(dateMask):], dateEnd) {
+			copy(b, dateMask)
+		}
+	}
+}

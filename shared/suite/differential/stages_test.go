@@ -1,0 +1,114 @@
+package differential
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/suite"
+)
+
+// binariesVariable tells the processes that `go test -fuzz` starts where the first one has put the binaries.
+const binariesVariable = "QPS_LADDER_DIFFERENTIAL_BINARIES"
+
+// root is the module's folder.
+const root = "../../.."
+
+// target is a running server.
+type target struct {
+	name, address string
+}
+
+// startStages builds all stages and starts each; those whose requests are views also in the mode that overwrites a request's
+// bytes as soon as its views are dead. The first target is stage 0.
+func startStages(t testing.TB) []target {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the servers need Linux: there is no epoll here")
+	}
+	folders, err := filepath.Glob(filepath.Join(root, "stage[0-9]*-*"))
+	require.NoError(t, err)
+	require.Len(t, folders, 6)
+	binaries := build(t, folders)
+	files := filepath.Join(binaries, "files")
+	var targets []target
+	for i, folder := range folders {
+		name := filepath.Base(folder)
+		// Deadlines are tested elsewhere; here a slow machine must not bring any about.
+		flags := strings.Fields("-idle-timeout 1h -head-timeout 1h -body-timeout 1h -body-total-timeout 1h -write-timeout 1h -linger-timeout 1h")
+		flags = append(flags, "-static", files)
+		s := suite.StartBinary(t, filepath.Join(binaries, name), flags...)
+		targets = append(targets, target{name, s.Addr})
+		if i >= 3 {
+			s := suite.StartBinary(t, filepath.Join(binaries, name), append(flags, "-poison")...)
+			targets = append(targets, target{name + " -poison", s.Addr})
+		}
+	}
+	return targets
+}
+
+// built says where the binaries are, once they are there.
+var built struct {
+	sync.Mutex
+	folder string
+}
+
+func TestMain(m *testing.M) {
+	built.folder = os.Getenv(binariesVariable)
+	inherited := built.folder != ""
+	code := m.Run()
+	if !inherited && built.folder != "" {
+		os.RemoveAll(built.folder)
+	}
+	os.Exit(code)
+}
+
+// build builds all stages, once for all tests, and says where.
+func build(t testing.TB, folders []string) string {
+	t.Helper()
+	noteSources(t)
+	built.Lock()
+	defer built.Unlock()
+	if built.folder != "" {
+		return built.folder
+	}
+	into, err := os.MkdirTemp("", "differential")
+	require.NoError(t, err)
+	built.folder = into
+	os.Setenv(binariesVariable, into)
+	files := filepath.Join(into, "files")
+	require.NoError(t, os.Mkdir(files, 0o700))
+	for name, size := range map[string]int{"small.txt": 100, "large.bin": 70_000, "index.html": 0} {
+		require.NoError(t, os.WriteFile(filepath.Join(files, name), bytes.Repeat([]byte("f"), size), 0o600))
+	}
+	arguments := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", into + string(filepath.Separator)}
+	for _, folder := range folders {
+		arguments = append(arguments, "./"+filepath.Base(folder))
+	}
+	c := exec.Command("go", arguments...)
+	c.Dir = root
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return into
+}
+
+// noteSources looks at every source file of the servers. The go command sees which files a test looks at, and
+// does not take an old result for the present one when they have changed.
+func noteSources(t testing.TB) {
+	t.Helper()
+	for _, pattern := range []string{"go.mod", "go.sum", "stage*/*.go", "shared/*/*.go"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, file := range files {
+			_, err := os.Stat(file)
+			require.NoError(t, err)
+		}
+	}
+}
