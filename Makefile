@@ -70,7 +70,11 @@ race:
 else
 # ----------------------------------------------------------------- everything
 
-.PHONY: help ladder build test race diff vet fmt lint cross ci clean
+comma := ,
+
+.PHONY: help ladder compare peers scale mix guard workloads report FORCE build test race diff vet fmt lint cross ci clean \
+  flame where syscalls allocs stat wrong-turn docs docs-build docs-check docs-refresh fuzz soak \
+  exercise check hint watch solution reset submit progress classroom workshop-proof
 
 help:
 	@while IFS= read -r line; do \
@@ -87,6 +91,102 @@ help:
 ladder:
 	@$(GO) build -o $(bin)/ ./bench/cmd/ladder
 	@exec $(bin)/ladder run $(if $(filter-out 0 no,$(QUICK)),--quick) $(if $(LOAD),--load $(LOAD)) $(ARGS)
+
+# The rest of the bench. WORKLOAD and ARGS (flags of the subcommand, see `ladder NAME --help`) pass through.
+measured = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(if $(filter-out 0 no,$(QUICK)),--quick) $(ARGS)
+
+$(bin)/ladder: FORCE
+	@$(GO) build -o $(bin)/ ./bench/cmd/ladder
+
+FORCE:
+
+## compare A=2 B=3 | one stage against another; also WORKLOAD=browser
+## compare BASE=HEAD~1 | stage5 against itself at another commit; also STAGE=4
+compare: $(bin)/ladder
+	$(if $(or $(and $(A),$(B)),$(BASE)),,$(error which two? make compare A=2 B=3, or make compare BASE=HEAD~1 STAGE=5))
+	@exec $(bin)/ladder compare $(if $(BASE),--base $(BASE) --stage $(or $(STAGE),5),$(A) $(B)) $(measured)
+
+## peers | net/http, fasthttp, gnet, nbio and bare C beside stages
+peers: $(bin)/ladder
+	@exec $(bin)/ladder peers $(measured)
+
+## scale LOOPS=1,2,4,8 | stage1 with several numbers of workers; also STAGE=0,1
+scale: $(bin)/ladder
+	@exec $(bin)/ladder scale $(if $(STAGE),--stage $(STAGE)) $(if $(LOOPS),--workers $(LOOPS)) $(measured)
+
+## mix BASE=0 FROM=3 | one stage with FILES=request.go,head.go of another
+mix: $(bin)/ladder
+	$(if $(and $(BASE),$(FROM),$(FILES)),,$(error mix what? make mix BASE=0 FROM=3 FILES=request.go$(comma)head.go))
+	@exec $(bin)/ladder mix --base $(BASE) --from $(FROM) --files $(FILES) $(measured)
+
+## guard BASE=HEAD~1 | is anything slower than at that commit? ARGS=--strict
+guard: $(bin)/ladder
+	$(if $(BASE),,$(error against which commit? make guard BASE=HEAD~1))
+	@exec $(bin)/ladder guard --base $(BASE) $(if $(STAGE),--stage $(STAGE)) $(ARGS)
+
+## workloads | what servers can be driven with
+workloads: $(bin)/ladder
+	@exec $(bin)/ladder workloads
+
+## report FILE=run.json | page, CSV and charts of a run, made anew
+report: $(bin)/ladder
+	@exec $(bin)/ladder report $(or $(FILE),bench/out/ladder.json) $(ARGS)
+
+### See where the time goes. WORKLOAD=browser and ARGS pass through
+## where | CPU per request by category; GUESS=1 asks first
+## flame STAGE=3 | a flame graph; A=2 B=3 for two and what differs
+## syscalls STAGE=2 | system calls per request; without STAGE all
+## allocs STAGE=1 | heap allocations by site; without STAGE all
+## stat STAGE=5 | instructions and cycles per request, by perf
+## wrong-turn NAME=router | what did not help; without NAME a list
+profiled = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(ARGS)
+
+flame: $(bin)/ladder
+	$(if $(or $(STAGE),$(and $(A),$(B))),,$(error of which stage? make flame STAGE=3, or make flame A=2 B=3))
+	@exec $(bin)/ladder flame $(or $(STAGE),$(A) $(B)) $(profiled)
+
+where: $(bin)/ladder
+	@exec $(bin)/ladder where $(STAGE) $(if $(filter-out 0 no,$(GUESS)),--guess) $(profiled)
+
+syscalls allocs stat: $(bin)/ladder
+	@exec $(bin)/ladder $@ $(STAGE) $(profiled)
+
+wrong-turn: $(bin)/ladder
+	@exec $(bin)/ladder wrong-turn $(NAME) $(ARGS)
+
+### Read
+## docs | builds the site and serves it; STAGE=5: with that server
+## docs-build | the site alone, into docs/_site
+## docs-check | links, figures, hunks and commands of the docs
+## docs-refresh | measures anew every figure that the docs quote
+docs: $(bin)/ladder
+	@exec $(bin)/ladder docs serve $(if $(STAGE),--stage $(STAGE)) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
+
+docs-build docs-check docs-refresh: $(bin)/ladder
+	@exec $(bin)/ladder docs $(subst docs-,,$@) $(ARGS)
+
+### Workshop. N is the exercise
+## exercise N=1 | lays out the code that it starts from, in work/
+## check N=1 | does it hold? Says what not yet, and where to look
+## hint N=1 | one hint more each time
+## watch N=1 | checks on every save
+## solution N=1 | the reference, as a diff against your code
+## reset N=1 | begins anew, and keeps the old code
+## submit N=1 | a small file to hand in
+## progress | what there is, and what is done
+## classroom FILES=results/*.json | what was handed in, in one table
+## workshop-proof | every start fails, every reference passes
+numbered = $(or $(N),$(error which exercise? make $@ N=1; make progress lists them))
+
+exercise check hint watch solution reset submit: $(bin)/ladder
+	@exec $(bin)/ladder $@ $(numbered) $(ARGS)
+
+progress: $(bin)/ladder
+	@exec $(bin)/ladder progress
+
+classroom: $(bin)/ladder
+	$(if $(FILES),,$(error of which files? make classroom FILES="results/*.json"))
+	@exec $(bin)/ladder classroom $(FILES) $(ARGS)
 
 ### One stage, 0 to 5
 ## stage3 run | runs it until Ctrl-C; so does make stage3 alone

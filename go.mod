@@ -26,4 +26,17 @@ require (
 	golang.org/x/text v0.42.0
 )
 
-require github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b // indirect
+require (
+	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	codeberg.org/go-latex/latex v0.2.0 // indirect
+	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
+	git.sr.ht/~sbinet/gg v0.7.0 // indirect
+	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
+	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
+	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b // indirect
+	golang.org/x/image v0.46.0 // indirect
+	gonum.org/v1/plot v0.17.0 // indirect
+)
+
+// What learners lay out and build is theirs: ./... leaves it alone.
+ignore ./work

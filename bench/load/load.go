@@ -1,5 +1,6 @@
 // Package load is the embedded load generator: a closed loop, in which a
-// connection sends its next requests when all its answers are there.
+// connection sends its next requests when all its answers are there, or an open
+// one, in which requests are sent at a given rate.
 //
 // Its connections are spread over threads, each a locked OS thread with an
 // epoll loop of its own. One answer costs one recvfrom, one sendto and one
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -32,6 +34,16 @@ type Options struct {
 	// Timeout is how long an answer may be awaited once the measured part is
 	// over, and how long all connections may take to be there before it.
 	Timeout time.Duration
+
+	// Rate, when not 0, makes it an open loop: so many requests per second, sent
+	// when they are due on whichever connection is free. Latency counts from the
+	// time at which a request was due.
+	Rate float64
+
+	// Sources are IP addresses of this machine that connections leave from, in
+	// turns. Without any the kernel chooses, or several of 127.0.0.0/24 are used
+	// when the ports of one would not do.
+	Sources []string
 
 	// ServerPID, when not 0, is a process on this machine whose CPU time is read
 	// at both ends of the measured part.
@@ -56,8 +68,11 @@ type Result struct {
 	Threads     int    `json:"threads"`
 	Connections int    `json:"connections"` // asked for
 	Idle        int    `json:"idle"`        // asked for beside them
+	Sources     int    `json:"sources"`     // addresses that they left from
 
-	Established   int               `json:"established"`              // connected when the measured part began, idle ones included
+	Rate float64 `json:"rate,omitempty"` // requests per second that were due; 0 for a closed loop
+
+	Established   int               `json:"established"`              // connected when the measured part began, idle ones included; with a new one for every request, at the start
 	Answered      int               `json:"answered"`                 // those that ever brought a right answer
 	ConnectErrors map[string]uint64 `json:"connect_errors,omitempty"` // attempts that failed, by kind
 	Reconnects    uint64            `json:"reconnects"`               // connections made anew, wanted or not
@@ -65,7 +80,8 @@ type Result struct {
 
 	Seconds           float64 `json:"seconds"`
 	Requests          uint64  `json:"requests"` // right answers within Seconds
-	Late              uint64  `json:"late"`     // right answers to requests sent within Seconds that came after
+	Late              uint64  `json:"late"`     // right answers to requests due within Seconds that came after
+	Unsent            uint64  `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
 	RequestsPerSecond float64 `json:"requests_per_second"`
 	BytesRead         uint64  `json:"bytes_read"`
 
@@ -86,8 +102,10 @@ type Result struct {
 	Elapsed float64 `json:"elapsed_seconds"`
 }
 
-// Latency is in nanoseconds, from just before a request was sent until its
-// answer was read. With pipelining every answer counts from the sending of its
+// Latency is in nanoseconds, from just before a request was sent, or from when
+// it was due at a given rate, until its answer was read. At a given rate late
+// answers count, and those that never came with the time that they were
+// waited for. With pipelining every answer counts from the sending of its
 // batch; with a new connection for each request, from its beginning.
 type Latency struct {
 	Min  int64   `json:"min"`
@@ -146,6 +164,10 @@ func (o *Options) check() error {
 		return errors.New("--threads must be at least 1")
 	case o.Duration <= 0:
 		return errors.New("--duration must be positive")
+	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
+		return errors.New("--rate must be positive")
+	case o.Rate > 0 && o.Workload.Reconnect:
+		return fmt.Errorf("%s cannot be sent at a rate: it makes a new connection for every request", o.Workload.Name)
 	case o.Warmup < 0 || o.Timeout <= 0:
 		return errors.New("--warmup must not be negative, --timeout must be positive")
 	}
@@ -156,7 +178,7 @@ func (o *Options) check() error {
 // when the server goes away or ctx ends; the figures are then of the time
 // until that.
 func Run(ctx context.Context, o Options) (Result, error) {
-	result := Result{Target: o.Target, Workload: o.Workload.Name, Pipeline: o.Workload.Pipeline, Connections: o.Workload.Connections, Idle: o.Workload.Idle}
+	result := Result{Target: o.Target, Workload: o.Workload.Name, Pipeline: o.Workload.Pipeline, Connections: o.Workload.Connections, Idle: o.Workload.Idle, Rate: o.Rate}
 	if err := o.check(); err != nil {
 		return result, err
 	}
@@ -172,11 +194,14 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return result, err
 	}
 	defer threads.close()
-	result.Threads = len(threads.all)
+	result.Threads, result.Sources = len(threads.all), max(1, len(threads.all[0].sources))
 	stop := context.AfterFunc(ctx, threads.stop)
 	defer stop()
 
 	err = threads.run(phase{kind: connecting, length: o.Timeout})
+	for _, t := range threads.all {
+		result.Established += t.open
+	}
 	if err == nil && (o.Warmup > 0 || o.Workload.Idle > 0) {
 		err = threads.run(phase{kind: warming, length: o.Warmup, timeout: o.Timeout})
 	}
@@ -198,8 +223,14 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // measure runs the measured part between two readings of the CPU clocks.
 func (s *threads) measure(r *Result) error {
+	// Where every request has its own, those of the beginning have long been closed.
+	if !s.o.Workload.Reconnect {
+		r.Established = 0
+	}
 	for _, t := range s.all {
-		r.Established += t.open
+		if !s.o.Workload.Reconnect {
+			r.Established += t.open
+		}
 		t.before = t.counters
 	}
 	client := netpoll.ProcessCPUNanoseconds()
@@ -232,6 +263,7 @@ func (s *threads) collect(r *Result) {
 	for _, t := range s.all {
 		r.Requests += t.requests
 		r.Late += t.late
+		r.Unsent += t.unsent
 		r.Reconnects += t.reconnects
 		done := t.counters.Sub(t.before)
 		r.BytesRead += done.ReadBytes

@@ -20,7 +20,12 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv("LADDER_TEST_FEW_PORTS") != "" {
+		fewPorts()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // rigged is a server that does exactly what serve does with each connection.
 // serve gets a function that awaits the next request, false at the end.
@@ -257,6 +262,7 @@ func TestChurnMakesAConnectionForEachRequest(t *testing.T) {
 	require.Zero(t, result.Failures(), "%v", result.Errors)
 	require.NotZero(t, result.Requests)
 	require.GreaterOrEqual(t, uint64(r.accepted.Load()), result.Requests+result.Late)
+	require.Equal(t, 8, result.Established)
 }
 
 func TestIdleConnectionsAskOnce(t *testing.T) {
@@ -409,6 +415,9 @@ func TestBadOptions(t *testing.T) {
 		"--threads":                   func(o *Options) { o.Threads = 0 },
 		"--duration":                  func(o *Options) { o.Duration = 0 },
 		"--timeout":                   func(o *Options) { o.Timeout = 0 },
+		"--rate must be positive":     func(o *Options) { o.Rate = -1 },
+		"cannot be sent at a rate":    func(o *Options) { o.Rate, o.Workload.Reconnect = 10, true },
+		"bad source address":          func(o *Options) { o.Sources = []string{"eth0"} },
 		"cannot be pipelined":         func(o *Options) { o.Workload.Reconnect, o.Workload.Pipeline = true, 2 },
 		"write host:port":             func(o *Options) { o.Target = "127.0.0.1" },
 		"port 0":                      func(o *Options) { o.Target = "127.0.0.1:0" },

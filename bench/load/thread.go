@@ -44,6 +44,7 @@ type connection struct {
 	writable    bool // waits for room in the socket
 	made        bool // was connected before, so that the next time is a reconnect
 	fresh       bool // no answer since it was connected
+	queued      bool // in the schedule's ring
 	outstanding int  // answers
 	failures    int  // attempts in a row
 	retryAt     time.Duration
@@ -63,8 +64,10 @@ type thread struct {
 	counters    netpoll.Counters
 	before      netpoll.Counters // as the measured part began
 	target      netpoll.Address
-	batch       []byte // the requests of one go
-	depth       int    // how many those are
+	sources     []netpoll.Address // to leave from, in turns; none: the kernel chooses
+	atOnce      int               // connections on their way
+	batch       []byte            // the requests of one go
+	depth       int               // how many those are
 	reconnect   bool
 	connections []connection
 	buffer      []byte
@@ -79,15 +82,17 @@ type thread struct {
 	retryAt     time.Duration // the earliest of theirs
 	busy        int           // connections with answers outstanding
 	lastFailure error
+	plan        schedule
 
 	requests, late uint64
+	unsent         uint64
 	reconnects     uint64
 	latency        *hdr.Histogram
 	errors         map[string]uint64
 	connectErrors  map[string]uint64
 }
 
-func newThread(s *threads, target netpoll.Address, connections, idle int) (*thread, error) {
+func newThread(s *threads, target netpoll.Address, number, threads, connections, idle int) (*thread, error) {
 	w := s.o.Workload
 	t := &thread{
 		all: s, orders: make(chan phase), results: make(chan error, 1),
@@ -107,17 +112,23 @@ func newThread(s *threads, target netpoll.Address, connections, idle int) (*thre
 		t.waiting = append(t.waiting, i)
 	}
 	var err error
-	t.poller, err = netpoll.NewPoller(&t.counters)
-	return t, err
+	if t.poller, err = netpoll.NewPoller(&t.counters); err != nil {
+		return nil, err
+	}
+	return t, t.newSchedule(number, threads)
 }
 
 // run is one phase, from the first request to the last answer.
 func (t *thread) run(p phase) error {
-	t.phase, t.ending = p, p.kind == connecting
+	t.phase, t.ending, t.plan.slot = p, p.kind == connecting, 0
 	if !t.ending {
 		for i := range t.connections {
-			if c := &t.connections[i]; c.state == open && (!c.idle || p.kind == warming && !c.answered) {
+			switch c := &t.connections[i]; {
+			case c.state != open:
+			case c.idle && p.kind == warming && !c.answered, !c.idle && !t.plan.on():
 				t.sendAt(i, c, t.all.now())
+			case !c.idle:
+				t.release(i, c)
 			}
 		}
 	}
@@ -132,8 +143,11 @@ func (t *thread) run(p phase) error {
 				return t.whyNone()
 			}
 		} else {
+			if t.plan.on() {
+				t.dispatch(now)
+			}
 			t.ending = t.ending || now >= end
-			if t.ending && t.busy == 0 {
+			if t.ending && t.busy == 0 && !t.behind() {
 				return nil
 			}
 			if now >= end+p.timeout {
@@ -141,7 +155,7 @@ func (t *thread) run(p phase) error {
 				return nil
 			}
 		}
-		if len(t.waiting) > 0 && t.pending < atOnce && now >= t.retryAt {
+		if len(t.waiting) > 0 && t.pending < t.atOnce && now >= t.retryAt {
 			t.connectSome(now)
 		}
 		if t.open == 0 && t.pending == 0 || p.kind == connecting && t.pending == 0 {
@@ -153,8 +167,12 @@ func (t *thread) run(p phase) error {
 		if t.ending && p.kind != connecting {
 			wake = end + p.timeout
 		}
-		if len(t.waiting) > 0 && t.pending < atOnce {
+		if len(t.waiting) > 0 && t.pending < t.atOnce {
 			wake = min(wake, t.retryAt)
+		}
+		if t.plan.length > 0 && p.kind != connecting && t.behind() && t.due() < wake {
+			wake = t.due()
+			t.wakeAt(wake, now)
 		}
 		events, err := t.poller.Wait(&t.counters, max(0, wake-t.all.now()))
 		if err != nil {
@@ -162,7 +180,7 @@ func (t *thread) run(p phase) error {
 		}
 		for i := range events {
 			e := &events[i]
-			if e.IsWake() {
+			if e.IsWake() || e.Generation() == timerEvent {
 				continue
 			}
 			index := int(e.Generation())
@@ -245,7 +263,11 @@ func (t *thread) receive(index int, c *connection) {
 		t.connectSome(now)
 		return
 	}
-	if c.outstanding == 0 && !t.ending && !c.idle {
+	switch {
+	case c.outstanding > 0 || c.idle:
+	case t.plan.on():
+		t.release(index, c)
+	case !t.ending:
 		t.sendAt(index, c, now)
 	}
 }
@@ -261,9 +283,13 @@ func (t *thread) count(c *connection, now time.Duration, answers int) {
 	}
 	if now-t.phase.begin > t.phase.length {
 		t.late += uint64(answers)
-		return
+		// An open loop that left the late ones out would leave out what a stall did.
+		if !t.plan.on() {
+			return
+		}
+	} else {
+		t.requests += uint64(answers)
 	}
-	t.requests += uint64(answers)
 	// It fails beyond five minutes only, which no run lasts.
 	_ = t.latency.RecordValues(int64(now-c.sentAt), int64(answers))
 }
@@ -369,7 +395,7 @@ func (t *thread) connectSome(now time.Duration) {
 	t.waiting, t.spare = t.spare[:0], due
 	for _, index := range due {
 		c := &t.connections[index]
-		if t.pending >= atOnce || c.retryAt > now {
+		if t.pending >= t.atOnce || c.retryAt > now {
 			t.putWaiting(index, c, c.retryAt)
 			continue
 		}
@@ -378,7 +404,11 @@ func (t *thread) connectSome(now time.Duration) {
 }
 
 func (t *thread) connect(index int, c *connection, now time.Duration) {
-	fd, err := netpoll.Connect(&t.counters, netpoll.Address{}, t.target)
+	var source netpoll.Address
+	if n := len(t.sources); n > 0 {
+		source = t.sources[(index+c.failures)%n] // another one when the ports of this have run out
+	}
+	fd, err := netpoll.Connect(&t.counters, source, t.target)
 	if err != nil {
 		t.failed(index, c, now, err)
 		return
@@ -421,7 +451,16 @@ func (t *thread) connected(index int, c *connection) {
 		t.lost(index, c, now, err)
 		return
 	}
-	if t.ending || c.idle && t.phase.kind != warming {
+	if c.idle && t.phase.kind != warming {
+		return
+	}
+	if t.plan.on() && !c.idle {
+		if t.phase.kind != connecting {
+			t.release(index, c)
+		}
+		return
+	}
+	if t.ending {
 		return
 	}
 	if t.reconnect && c.sentAt >= t.phase.begin {
@@ -467,9 +506,13 @@ func (t *thread) whyNone() error {
 // giveUp ends a phase whose last answers did not come.
 func (t *thread) giveUp() {
 	now := t.all.now()
+	t.abandon(now)
 	for i := range t.connections {
 		if c := &t.connections[i]; c.outstanding > 0 {
 			t.errors["no answer within "+t.phase.timeout.String()] += uint64(c.outstanding)
+			if t.plan.on() && t.phase.kind == measuring {
+				_ = t.latency.RecordValues(int64(now-c.sentAt), int64(c.outstanding)) // at the least
+			}
 			t.drop(i, c, now)
 		}
 	}
@@ -481,6 +524,9 @@ func (t *thread) closeAll() {
 			_ = netpoll.SetLinger0(c.fd)
 			_ = netpoll.Close(&t.counters, c.fd)
 		}
+	}
+	if t.plan.timer >= 0 && t.plan.on() {
+		_ = netpoll.Close(&t.counters, t.plan.timer)
 	}
 	_ = t.poller.Close(&t.counters)
 }

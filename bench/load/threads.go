@@ -44,6 +44,11 @@ func (s *threads) now() time.Duration { return time.Since(s.base) }
 // startThreads spreads the connections over the threads. No connection is made yet.
 func startThreads(o *Options, address netpoll.Address) (*threads, error) {
 	s := &threads{o: o, base: time.Now()}
+	limits := ReadLimits()
+	sources, err := o.sources(address, limits)
+	if err != nil {
+		return nil, err
+	}
 	count := min(o.Threads, o.Workload.Connections)
 	// One thread more than loops: nothing but the end of a phase runs on it, but
 	// with GOMAXPROCS equal to the loops that end would wait for a loop to rest.
@@ -52,10 +57,14 @@ func startThreads(o *Options, address netpoll.Address) (*threads, error) {
 	}
 	for i := range count {
 		share := func(n int) int { return n*(i+1)/count - n*i/count }
-		t, err := newThread(s, address, share(o.Workload.Connections), share(o.Workload.Idle))
+		t, err := newThread(s, address, i, count, share(o.Workload.Connections), share(o.Workload.Idle))
 		if err != nil {
 			s.close()
 			return nil, fmt.Errorf("cannot start the generator: %w", err)
+		}
+		t.sources, t.atOnce = sources, atOnce
+		if limits.Backlog > 0 && loopback(address) {
+			t.atOnce = max(1, min(atOnce, limits.Backlog/count))
 		}
 		s.all = append(s.all, t)
 		go t.serve()

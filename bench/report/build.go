@@ -72,6 +72,10 @@ func (d *Document) values(server, workload string, metric Metric) []float64 {
 			out[m.Round-1] = m.ClientCPU
 		case HeldMemory:
 			out[m.Round-1] = m.HeldPerConnection
+		case Median:
+			out[m.Round-1] = float64(m.Latency.P50)
+		case Tail:
+			out[m.Round-1] = float64(m.Latency.P99)
 		}
 	}
 	return out
@@ -97,11 +101,14 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		P90:                   us(func(m Measurement) float64 { return float64(m.Latency.P90) }),
 		P99:                   us(func(m Measurement) float64 { return float64(m.Latency.P99) }),
 		P999:                  us(func(m Measurement) float64 { return float64(m.Latency.P999) }),
+		UserCPU:               us(func(m Measurement) float64 { return m.ServerCPU * m.ServerUserShare }),
+		SystemCPU:             us(func(m Measurement) float64 { return m.ServerCPU * (1 - m.ServerUserShare) }),
 		UserShare:             each(func(m Measurement) float64 { return m.ServerUserShare }),
 		Busy:                  each(func(m Measurement) float64 { return m.ServerBusy }).Median,
 		Resident:              each(func(m Measurement) float64 { return float64(m.Resident) }).Median,
 		ResidentPerConnection: each(func(m Measurement) float64 { return m.ResidentPerConnection }),
 		HeldPerConnection:     each(func(m Measurement) float64 { return m.HeldPerConnection }),
+		HeapPerConnection:     each(func(m Measurement) float64 { return m.HeapPerConnection }),
 		GCCyclesPerSecond: each(func(m Measurement) float64 {
 			if m.Seconds == 0 {
 				return 0
@@ -111,8 +118,10 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		Asked: w.Connections + w.Idle, Established: math.MaxInt,
 	}
 	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a server busy.
-	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && r.Busy < busyEnough
+	// At a given rate the client is the limit on purpose.
+	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && d.Method.Rate == 0 && r.Busy < busyEnough
 	for _, m := range all {
+		r.Unsent += m.Unsent
 		r.Established = min(r.Established, m.Established)
 		for _, kinds := range []map[string]uint64{m.ConnectErrors, m.Errors} {
 			for kind, n := range kinds {
@@ -131,14 +140,33 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		for _, name := range calls {
 			r.SystemCalls += r.Counters[name]
 		}
+		if waits := r.Counters["epoll_waits"]; waits > 0 {
+			r.RequestsPerWait = 1 / waits
+		}
 	}
+	r.LoopConnections = spread(all)
 	return r
+}
+
+// spread is how many connections each loop has, the loops in order of that in every round.
+func spread(all []Measurement) (out []float64) {
+	for i := range len(all[0].LoopConnections) {
+		var values []float64
+		for _, m := range all {
+			if len(m.LoopConnections) == len(all[0].LoopConnections) {
+				values = append(values, float64(slices.Sorted(slices.Values(m.LoopConnections))[i]))
+			}
+		}
+		out = append(out, stats.Median(values))
+	}
+	return out
 }
 
 // The layouts: where server and generator run.
 const (
 	CoLocated = "co-located"
 	Split     = "split"
+	Shared    = "shared" // both may use all CPUs
 )
 
 // Row finds a row; ok is false when there is none.

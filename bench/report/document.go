@@ -38,6 +38,8 @@ type Document struct {
 	Rows   []Row    `json:"rows"`
 	Ratios []Ratio  `json:"ratios"`
 	Notes  []string `json:"notes"` // what a reader must know, one line each
+	// Remarks are what the command has to say beside its figures, such as what this machine capped; they are among the notes too.
+	Remarks []string `json:"remarks,omitempty"`
 
 	Measurements []Measurement `json:"measurements"`
 }
@@ -62,23 +64,33 @@ type Method struct {
 	LoadCPUs    []int   `json:"load_cpus"`
 	Workers     int     `json:"workers"`
 	LoadThreads int     `json:"load_threads"`
-	Generator   string  `json:"generator"` // "embedded" or "wrk"
-	Rounds      int     `json:"rounds"`    // that were finished
-	Seconds     float64 `json:"seconds"`   // of one measurement
+	Generator   string  `json:"generator"`      // "embedded" or "wrk"
+	Rounds      int     `json:"rounds"`         // that were finished
+	Seconds     float64 `json:"seconds"`        // of one measurement
+	Rate        float64 `json:"rate,omitempty"` // requests per second that were due: an open loop; 0 for a closed one
 	Warmup      float64 `json:"warmup_seconds"`
 	Seed        uint64  `json:"seed"` // of the order within each round
 	Took        float64 `json:"took_seconds"`
 	Revision    string  `json:"revision"` // of the source, when known
+	// UserSystem says where the division into user and system time comes from: Ticks or Accounted.
+	UserSystem string `json:"user_system"`
 	// What the CPUs in use did during all measurements together, as shares of their time.
 	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
 	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
 }
+
+// Where user and system time come from, for Method.UserSystem.
+const (
+	Ticks     = "estimated from ticks"
+	Accounted = "accounted at every switch"
+)
 
 // Server is one that was measured.
 type Server struct {
 	Name      string `json:"name"`
 	Published string `json:"published,omitempty"` // what the documents say, as it stands in the table
 	Counters  bool   `json:"counters"`            // whether it has any
+	Workers   int    `json:"workers,omitempty"`   // when not those of the whole run
 }
 
 // Workload is one that was used.
@@ -108,10 +120,9 @@ type Measurement struct {
 	Histogram         string            `json:"histogram,omitempty"`
 
 	ServerCPU       float64 `json:"server_cpu_ns_per_request"`
-	ServerUserShare float64 `json:"server_user_share"` // of ServerCPU; estimated from ticks
+	ServerUserShare float64 `json:"server_user_share"` // of ServerCPU; see Method.UserSystem
 	ClientCPU       float64 `json:"client_cpu_ns_per_request"`
-	ServerBusy      float64 `json:"server_busy"` // share of the server's CPUs that were not idle
-	ServerTicks     int64   `json:"-"`
+	ServerBusy      float64 `json:"server_busy"` // share of the time in which its CPUs were the server's or idle that was the server's
 
 	// Counters are per request, from the server's own; nil without an admin
 	// listener. Gauges are not among them.
@@ -121,7 +132,10 @@ type Measurement struct {
 	Resident              int64   `json:"resident_bytes"`                // at the end of the measured part
 	ResidentPerConnection float64 `json:"resident_bytes_per_connection"` // what the connections added
 	HeldPerConnection     float64 `json:"held_bytes_per_connection"`     // buffers held while at rest
+	HeapPerConnection     float64 `json:"heap_bytes_per_connection"`     // what the connections added to the Go heap that lives; idle workloads only
 	LoopRequests          []int64 `json:"loop_requests,omitempty"`       // by each loop of the server
+	LoopConnections       []int64 `json:"loop_connections,omitempty"`    // of each loop while at rest
+	Unsent                uint64  `json:"unsent,omitempty"`              // due at the rate, never sent
 	StealShare            float64 `json:"steal_share"`                   // of the CPUs in use
 	OthersShare           float64 `json:"others_share"`                  // likewise, neither server nor generator
 	Seconds               float64 `json:"seconds"`                       // of the measured part
@@ -139,16 +153,22 @@ type Row struct {
 	P90               stats.Interval `json:"p90_us"`
 	P99               stats.Interval `json:"p99_us"`
 	P999              stats.Interval `json:"p99.9_us"`
-	UserShare         stats.Interval `json:"server_user_share"` // estimated from ticks
+	UserCPU           stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
+	SystemCPU         stats.Interval `json:"server_system_us_per_request"` // likewise
+	UserShare         stats.Interval `json:"server_user_share"`            // likewise
 	Busy              float64        `json:"server_busy"`
 	ClientBound       bool           `json:"client_bound"`
 
 	Counters              map[string]float64 `json:"counters_per_request,omitempty"` // medians
 	SystemCalls           float64            `json:"system_calls_per_request"`
+	RequestsPerWait       float64            `json:"requests_per_epoll_wait"`
 	GCCyclesPerSecond     float64            `json:"gc_cycles_per_second"`
 	Resident              float64            `json:"resident_bytes"`
 	ResidentPerConnection stats.Interval     `json:"resident_bytes_per_connection"`
 	HeldPerConnection     stats.Interval     `json:"held_bytes_per_connection"`
+	HeapPerConnection     stats.Interval     `json:"heap_bytes_per_connection"`
+	LoopConnections       []float64          `json:"loop_connections,omitempty"` // of the loop with the fewest to that with the most, medians
+	Unsent                uint64             `json:"unsent,omitempty"`           // of all rounds
 
 	Asked       int               `json:"connections_asked"`
 	Established int               `json:"connections_established"` // the least of all rounds
@@ -176,6 +196,8 @@ const (
 	CPU        Metric = "server CPU per request"
 	ClientCost Metric = "client CPU per request"
 	HeldMemory Metric = "buffer bytes per idle connection"
+	Median     Metric = "p50 latency"
+	Tail       Metric = "p99 latency"
 )
 
 // LessIsBetter tells in which direction an improvement goes.

@@ -20,7 +20,12 @@ const (
 func (d *Document) remark(published string) {
 	m := d.Method
 	where := fmt.Sprintf("co-located: server and generator share CPU %s, so every row is at the limit of that CPU", list(m.ServerCPUs))
-	if m.Layout == Split {
+	switch {
+	case m.Layout == CoLocated && m.Rate > 0:
+		where = fmt.Sprintf("co-located: server and generator share CPU %s", list(m.ServerCPUs))
+	case m.Layout == Shared:
+		where = fmt.Sprintf("shared: server and generator both may use CPUs %s", list(m.ServerCPUs))
+	case m.Layout == Split:
 		where = fmt.Sprintf("split: server on CPUs %s, generator on CPUs %s", list(m.ServerCPUs), list(m.LoadCPUs))
 	}
 	rounds := fmt.Sprintf("%d rounds", m.Rounds)
@@ -33,6 +38,14 @@ func (d *Document) remark(published string) {
 		if r.Workload == d.Workloads[0].Name && !slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Metric == ClientCost }) {
 			d.note("The generator itself used %.1f µs of CPU per request, %s on %s.", r.ClientCPU.Median, Label(r.Server), r.Workload)
 			break
+		}
+	}
+	if m.Rate > 0 {
+		d.note("An open loop: %s requests a second were due, and latency counts from when each was.", number(m.Rate))
+		for _, r := range d.Rows {
+			if r.Unsent > 0 || r.RequestsPerSecond.Median < 0.99*m.Rate {
+				d.note("%s on %s did not keep up with the rate: %s a second were answered in time.", r.Server, r.Workload, number(r.RequestsPerSecond.Median))
+			}
 		}
 	}
 	if published != "" {
@@ -49,6 +62,9 @@ func (d *Document) remark(published string) {
 		if r.ClientBound {
 			d.note("* Client-bound: %s on %s kept its CPUs only %.0f%% busy; the generator was the limit. Server CPU per request still counts.", r.Server, r.Workload, 100*r.Busy)
 		}
+	}
+	for _, line := range d.Remarks {
+		d.note("%s", line)
 	}
 	for _, line := range d.failures() {
 		d.note("! %s", line)
@@ -84,7 +100,7 @@ func (d *Document) Against(old *Document) {
 		return
 	}
 	var apart []string
-	compared := 0
+	compared, overlapping, widest := 0, 0, 0.0
 	for _, now := range d.Ratios {
 		i := slices.IndexFunc(old.Ratios, func(r Ratio) bool {
 			return r.Kind == now.Kind && r.Workload == now.Workload && r.Metric == now.Metric && r.Head == now.Head && r.Base == now.Base
@@ -95,6 +111,10 @@ func (d *Document) Against(old *Document) {
 		compared++
 		before := old.Ratios[i].Ratio
 		if change := now.Ratio.Median/before.Median - 1; math.Abs(change) > agreement {
+			if before.Low <= now.Ratio.High && now.Ratio.Low <= before.High {
+				overlapping++
+			}
+			widest = max(widest, before.Spread(), now.Ratio.Spread())
 			apart = append(apart, fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, short(before), short(now.Ratio)))
 		}
 	}
@@ -104,13 +124,17 @@ func (d *Document) Against(old *Document) {
 	case len(apart) == 0:
 		d.note("The run of %s agrees: all %d ratios within %.0f%%.", when, compared, 100*agreement)
 	default:
-		d.note("The run of %s differs by more than %.0f%% in %d of %d ratios: %s. %s", when, 100*agreement, len(apart), compared, strings.Join(apart, "; "), d.why(old))
+		d.note("The run of %s differs by more than %.0f%% in %d of %d ratios: %s. %s", when, 100*agreement, len(apart), compared, strings.Join(apart, "; "), d.why(old, len(apart), overlapping, widest))
 	}
 }
 
-// why looks for the reason of two runs that differ.
-func (d *Document) why(old *Document) string {
+// why looks for the reason of two runs that differ in so many ratios, of which
+// some have intervals that overlap; widest is the largest spread among them.
+func (d *Document) why(old *Document, apart, overlapping int, widest float64) string {
 	var reasons []string
+	if widest > agreement && overlapping > 0 {
+		reasons = append(reasons, fmt.Sprintf("the rounds spread by up to %.1f%%, and in %d of these %d the two intervals overlap", 100*widest, overlapping, apart))
+	}
 	for _, run := range []struct {
 		name string
 		of   *Document

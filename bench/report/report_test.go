@@ -140,6 +140,52 @@ func TestClientBoundIsMarked(t *testing.T) {
 	require.Regexp(t, `5 speculative-read +[0-9,]+\*`, out.String())
 }
 
+func TestEveryColumnIsThere(t *testing.T) {
+	d := sample(6)
+	for i := range d.Measurements {
+		m := &d.Measurements[i]
+		m.GCCycles, m.Resident, m.Seconds = 2, 12_300_000, 0.5
+		if m.Workload == "hello" {
+			m.Counters["epoll_waits"], m.Counters["read_agains"] = 0.02, 0.25
+			m.LoopConnections = []int64{int64(40 + m.Round%2), 60}
+			m.Counters["handoffs"] = 0
+		} else {
+			m.ResidentPerConnection, m.HeapPerConnection = 5132, 10197
+		}
+	}
+	d.Build("")
+	row, _ := d.Row(stages[0], "hello")
+	require.InDelta(t, 50, row.RequestsPerWait, 1e-9)
+	require.InDelta(t, 2.4, row.UserCPU.Median, 1e-9)
+	require.InDelta(t, 5.6, row.SystemCPU.Median, 1e-9)
+	require.Equal(t, []float64{40.5, 60}, row.LoopConnections)
+	require.InDelta(t, 4, row.GCCyclesPerSecond, 1e-9)
+	var out bytes.Buffer
+	d.Markdown(&out)
+	for _, want := range []string{
+		"p99.9", "1.50 ms", "3.00 ms", "user µs", "estimated from ticks", "EAGAIN", "0.25", "req/wait", "50.0", "GC/s", "4.0", "12.3 MB", "connections",
+		"| 5,132 | 10,197 | 9,472 |", "Connections of each loop on hello", "| 40 60 | 1.5 |",
+	} {
+		require.Contains(t, out.String(), want)
+	}
+	out.Reset()
+	d.Text(&out)
+	require.NotContains(t, out.String(), "EAGAIN", "the ladder on a terminal stays short")
+}
+
+func TestRateIsTold(t *testing.T) {
+	d := sample(6)
+	d.Method.Rate, d.Method.Layout = 1e6, Split
+	d.Measurements[0].Unsent = 7
+	d.Build("")
+	notes := strings.Join(d.Notes, "\n")
+	require.Contains(t, notes, "1,000,000 requests a second were due")
+	require.Contains(t, notes, "stage0-naive on hello did not keep up with the rate")
+	row, _ := d.Row(stages[0], "hello")
+	require.EqualValues(t, 7, row.Unsent)
+	require.False(t, row.ClientBound, "the client is the limit on purpose")
+}
+
 func TestErrorsAreNotHidden(t *testing.T) {
 	d := sample(6)
 	d.Measurements[0].Errors = map[string]uint64{"status 500": 7}
@@ -202,6 +248,21 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 	})
 	d.Against(built(nil))
 	require.Contains(t, last(d), "now 10.0% of the CPUs' time was stolen")
+
+	// Runs that were too short to tell say so.
+	wide := func(factor float64) func(*Document) {
+		return func(d *Document) {
+			for i, m := range d.Measurements {
+				if m.Server == stages[1] {
+					d.Measurements[i].RequestsPerSecond *= factor + 0.1*float64(m.Round%2)
+				}
+			}
+		}
+	}
+	d = built(wide(0.95))
+	d.Against(built(wide(1)))
+	require.Contains(t, last(d), "the rounds spread by up to ")
+	require.Contains(t, last(d), "the two intervals overlap")
 
 	d = built(nil)
 	before := len(d.Notes)

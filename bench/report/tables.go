@@ -24,7 +24,7 @@ type section struct {
 // Text writes the tables and notes for a terminal of 80 columns, and the same
 // when piped.
 func (d *Document) Text(out io.Writer) {
-	for _, s := range d.sections() {
+	for _, s := range d.sections(false) {
 		fmt.Fprintf(out, "\n%s\n\n", s.title)
 		fmt.Fprintln(out, trimLines(s.writer().Render()))
 	}
@@ -37,7 +37,7 @@ func (d *Document) Text(out io.Writer) {
 // Markdown writes the same as Markdown.
 func (d *Document) Markdown(out io.Writer) {
 	fmt.Fprintf(out, "# %s\n\n%s, %s. `%s`\n", d.title(), d.Created.Format("2006-01-02 15:04 UTC"), d.machineLine(), d.Command)
-	for _, s := range d.sections() {
+	for _, s := range d.sections(true) {
 		fmt.Fprintf(out, "\n## %s\n\n%s\n", s.title, s.writer().RenderMarkdown())
 	}
 	fmt.Fprintf(out, "\n## Notes\n\n")
@@ -66,21 +66,161 @@ func (d *Document) isLadder() bool {
 	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Step })
 }
 
-func (d *Document) sections() []section {
+// sections are all tables, or those that a terminal has room for.
+func (d *Document) sections(all bool) []section {
 	var out []section
 	if d.isLadder() {
 		out = append(out, d.progression(), d.targets())
+	} else {
+		out = append(out, d.matrix()...)
 	}
-	if s := d.pairs(); len(s.rows) > 0 {
-		out = append(out, s)
-	}
+	out = append(out, d.pairs(all))
 	for _, w := range d.Workloads {
-		if d.isLadder() && w.Name != d.Workloads[0].Name {
+		first := w.Name == d.Workloads[0].Name
+		if !all && !first && d.isLadder() {
 			continue
 		}
-		out = append(out, d.costs(w))
+		if all || len(d.Workloads) <= 3 || first {
+			out = append(out, d.costs(w))
+		}
+		if all || !d.isLadder() {
+			out = append(out, d.loops(w))
+		}
+		if all || len(d.Workloads) == 1 {
+			out = append(out, d.latencies(w), d.counters(w), d.memory(w))
+		}
+	}
+	return slices.DeleteFunc(out, func(s section) bool { return len(s.rows) == 0 })
+}
+
+// matrixColumns is how many workloads fit beside each other in 80 columns.
+const matrixColumns = 5
+
+// matrix is requests per second of all servers on all workloads, in tables that fit a terminal.
+func (d *Document) matrix() (out []section) {
+	for chunk := range slices.Chunk(d.Workloads, matrixColumns) {
+		s := section{title: "Requests per second", header: table.Row{"server"}, left: 1}
+		for _, w := range chunk {
+			s.header = append(s.header, w.Name)
+		}
+		for _, server := range d.Servers {
+			if d.isTwin(server.Name) {
+				continue
+			}
+			row := table.Row{Label(server.Name)}
+			any := false
+			for _, w := range chunk {
+				text := "–"
+				if r, ok := d.Row(server.Name, w.Name); ok {
+					text, any = number(r.RequestsPerSecond.Median)+mark(r), true
+				}
+				row = append(row, text)
+			}
+			if any {
+				s.rows = append(s.rows, row)
+			}
+		}
+		out = append(out, s)
 	}
 	return out
+}
+
+// each adds a row for every server that was measured under w.
+func (d *Document) each(w Workload, s section, row func(Row) table.Row) section {
+	for _, server := range d.Servers {
+		if r, ok := d.Row(server.Name, w.Name); ok && !d.isTwin(server.Name) {
+			s.rows = append(s.rows, append(table.Row{Label(server.Name)}, row(r)...))
+		}
+	}
+	return s
+}
+
+// latencies are all percentiles, and where the CPU time went.
+func (d *Document) latencies(w Workload) section {
+	how := d.Method.UserSystem
+	if how == "" {
+		how = Ticks
+	}
+	s := section{
+		title:  "Latency and CPU time on " + w.Name + " (user, system: " + how + ")",
+		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "user µs", "system µs"}, left: 1,
+	}
+	return d.each(w, s, func(r Row) table.Row {
+		return table.Row{latency(r.P50.Median), latency(r.P90.Median), latency(r.P99.Median), latency(r.P999.Median),
+			fmt.Sprintf("%.2f", r.UserCPU.Median), fmt.Sprintf("%.2f", r.SystemCPU.Median)}
+	})
+}
+
+// counters are per request, of servers that have any.
+func (d *Document) counters(w Workload) section {
+	s := section{
+		title:  "Counters per request on " + w.Name,
+		header: table.Row{"stage", "reads", "EAGAIN", "writes", "waits", "req/wait", "epoll_ctl", "timers"}, left: 1,
+	}
+	s = d.each(w, s, func(r Row) table.Row {
+		if r.Counters == nil {
+			return nil
+		}
+		c := r.Counters
+		return table.Row{decimal(c["reads"]), decimal(c["read_agains"]), decimal(c["writes"]), decimal(c["epoll_waits"]), fmt.Sprintf("%.1f", r.RequestsPerWait),
+			decimal(c["epoll_ctls"]), decimal(c["timerfd_settimes"])}
+	})
+	s.rows = slices.DeleteFunc(s.rows, func(row table.Row) bool { return len(row) == 1 })
+	return s
+}
+
+// memory is what a server holds, and how many connections there truly were.
+func (d *Document) memory(w Workload) section {
+	s := section{
+		title:  "Memory and connections on " + w.Name,
+		header: table.Row{"stage", "GC/s", "resident", "connections"}, left: 1,
+	}
+	if w.Idle > 0 {
+		s.title += ", with bytes per connection"
+		s.header = append(s.header, "resident", "Go heap", "buffers")
+	}
+	return d.each(w, s, func(r Row) table.Row {
+		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), number(float64(r.Established))}
+		if r.Counters == nil {
+			row[0] = "–"
+		}
+		if w.Idle > 0 {
+			row = append(row, number(r.ResidentPerConnection.Median), "–", "–")
+			if r.Counters != nil {
+				row[4], row[5] = number(r.HeapPerConnection.Median), number(r.HeldPerConnection.Median)
+			}
+		}
+		return row
+	})
+}
+
+// loops is how the connections came to be spread, where a server has several loops.
+func (d *Document) loops(w Workload) section {
+	s := section{
+		title:  "Connections of each loop on " + w.Name + ", fewest first",
+		header: table.Row{"server", "loops", "connections", "most to fewest"}, left: 1,
+	}
+	for _, server := range d.Servers {
+		r, ok := d.Row(server.Name, w.Name)
+		n := len(r.LoopConnections)
+		// Where one thread opens and another closes, no loop's own number tells anything.
+		if !ok || n < 2 || d.isTwin(server.Name) || r.Counters["handoffs"] > 0.01 || r.LoopConnections[0] < 0 {
+			continue
+		}
+		var texts []string
+		for _, v := range r.LoopConnections {
+			texts = append(texts, number(v))
+		}
+		if n > 8 {
+			texts = append(append(texts[:3:3], "…"), texts[n-3:]...)
+		}
+		uneven := "–"
+		if r.LoopConnections[0] > 0 {
+			uneven = fmt.Sprintf("%.1f", r.LoopConnections[n-1]/r.LoopConnections[0])
+		}
+		s.rows = append(s.rows, table.Row{Label(server.Name), n, strings.Join(texts, " "), uneven})
+	}
+	return s
 }
 
 // progression is the ladder itself.
@@ -126,11 +266,14 @@ func (d *Document) targets() section {
 }
 
 // pairs are the ratios that were asked for, and the noise floor.
-func (d *Document) pairs() section {
+func (d *Document) pairs(all bool) section {
 	s := section{title: "Compared", header: table.Row{"this", "to this", "what", "ratio", "verdict"}, left: 3}
+	// A terminal has no room for every metric of many servers and workloads.
+	const many = 16
+	brief := !all && len(d.Workloads) > 1 && len(d.Ratios) > many
 	for _, r := range d.Ratios {
-		if r.Kind == Pair || r.Kind == Noise {
-			what := map[Metric]string{Speed: "req/s", CPU: "server CPU", ClientCost: "client CPU"}[r.Metric]
+		if (r.Kind == Pair || r.Kind == Noise) && !(brief && r.Metric != Speed) {
+			what := map[Metric]string{Speed: "req/s", CPU: "server CPU", ClientCost: "client CPU", Median: "p50", Tail: "p99", HeldMemory: "idle buffer"}[r.Metric]
 			if len(d.Workloads) > 1 {
 				what += ", " + r.Workload
 			}
@@ -175,7 +318,7 @@ func (r Ratio) Words() string {
 	if r.Metric.LessIsBetter() {
 		better = stats.Lower
 	}
-	words := map[Metric][2]string{Speed: {"faster", "slower"}, CPU: {"cheaper", "dearer"}, ClientCost: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}}[r.Metric]
+	words := map[Metric][2]string{Speed: {"faster", "slower"}, CPU: {"cheaper", "dearer"}, ClientCost: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}, Median: {"faster", "slower"}, Tail: {"faster", "slower"}}[r.Metric]
 	switch r.Verdict {
 	case stats.Higher, stats.Lower:
 		if r.Kind == Noise {
@@ -254,7 +397,13 @@ func latency(us float64) string {
 	case us >= 995_000:
 		return fmt.Sprintf("%.2f s", us/1e6)
 	}
-	return fmt.Sprintf("%.2f ms", us/1000)
+	digits := 2
+	if us >= 99_950 {
+		digits = 0
+	} else if us >= 9_995 {
+		digits = 1
+	}
+	return fmt.Sprintf("%.*f ms", digits, us/1000)
 }
 
 func size(bytes float64) string { return number(bytes) + " B" }
@@ -312,3 +461,45 @@ func wrap(s string, width int) string {
 	}
 	return out.String()
 }
+
+// Table is one of the tables for people.
+type Table struct {
+	Title  string
+	Header []string
+	Rows   [][]string
+	Left   int // how many columns, from the first, are text; the others are figures
+}
+
+// Tables are those that the Markdown has.
+func (d *Document) Tables() (out []Table) {
+	for _, s := range d.sections(true) {
+		t := Table{Title: s.title, Left: s.left}
+		for _, cell := range s.header {
+			t.Header = append(t.Header, fmt.Sprint(cell))
+		}
+		for _, row := range s.rows {
+			var cells []string
+			for _, cell := range row {
+				cells = append(cells, fmt.Sprint(cell))
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// Title is what the run is called.
+func (d *Document) Title() string { return d.title() }
+
+// MachineLine is the machine in one line.
+func (d *Document) MachineLine() string { return d.machineLine() }
+
+// IsLadder tells whether it is a run of the whole ladder.
+func (d *Document) IsLadder() bool { return d.isLadder() }
+
+// IsTwin tells whether a server is there only to be compared with itself.
+func (d *Document) IsTwin(name string) bool { return d.isTwin(name) }
+
+// Number writes a count with separators: 51234 is "51,234".
+func Number(v float64) string { return number(v) }

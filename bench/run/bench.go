@@ -34,12 +34,16 @@ type Bench struct {
 	Warmup   time.Duration
 	Duration time.Duration // of each measurement
 
+	Rate float64 // requests per second, for an open loop; 0 for a closed one
+
 	Layout    string // "" for the one that suits
 	Workers   int    // 0: one for each of the server's CPUs
 	Generator string
 	Command   string // path of this command: the generator is started from it
 	Seed      uint64 // of the order within the rounds
 	Published string // a line about the documents' figures, for the notes
+
+	Remarks []string // for the notes: what this machine caps, see Fit
 
 	Progress func(Progress) // may be nil
 
@@ -69,6 +73,9 @@ func (b *Bench) Prepare() error {
 	return nil
 }
 
+// CPUs are those that servers run on, once Prepare has chosen them.
+func (b *Bench) CPUs() []int { return b.place.Server }
+
 // Run does the rounds. It returns the document with all that was measured even
 // when it ends early, and then the reason as well.
 func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
@@ -95,6 +102,10 @@ func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
 	d.Method = report.Method{
 		Layout: b.place.Layout, ServerCPUs: b.place.Server, LoadCPUs: b.place.Load, Workers: b.Workers,
 		LoadThreads: len(b.place.Load), Generator: b.Generator, Seconds: b.Duration.Seconds(), Warmup: b.Warmup.Seconds(), Seed: b.Seed,
+		Rate: b.Rate, UserSystem: report.Ticks,
+	}
+	if accounted() {
+		d.Method.UserSystem = report.Accounted
 	}
 	b.list(d)
 	begin := time.Now()
@@ -106,6 +117,7 @@ func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
 	case err != nil:
 		d.Ended = firstLine(err.Error())
 	}
+	d.Remarks = b.Remarks
 	d.Build(b.Published)
 	return d, err
 }
@@ -116,7 +128,7 @@ func (b *Bench) list(d *report.Document) {
 	for _, item := range b.Items {
 		if s := item.Server; !servers[s.Name] {
 			servers[s.Name] = true
-			d.Servers = append(d.Servers, report.Server{Name: s.Name, Published: Published(s.Name), Counters: s.Admin})
+			d.Servers = append(d.Servers, report.Server{Name: s.Name, Published: Published(s.Name), Counters: s.Admin, Workers: s.Workers})
 		}
 		if w := item.Workload; !workloads[w.Name] {
 			workloads[w.Name] = true
@@ -209,6 +221,11 @@ func (b *Bench) duration(w workload.Workload) time.Duration {
 	const enough = 100 * time.Millisecond
 	if w.Idle > 0 {
 		return min(b.Duration, enough)
+	}
+	// Every connection has to have its turn a few times.
+	const crowd, turns = 2000, time.Second
+	if w.Connections > crowd {
+		return max(b.Duration, turns)
 	}
 	return b.Duration
 }

@@ -121,7 +121,7 @@ func BuildBareC(ctx context.Context, root, folder string) (s Server, ok bool, er
 	if compiler == "" {
 		return s, false, nil
 	}
-	s = Server{Name: BareC, Path: filepath.Join(folder, BareC)}
+	s = Server{Name: BareC, Path: filepath.Join(folder, BareC), Can: fixedAnswer}
 	cmd := exec.CommandContext(ctx, compiler, "-O2", "-o", s.Path, filepath.Join(root, "bench", "c", "bare.c"))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return s, false, fmt.Errorf("cannot build the C loop: %s", compilerError(string(text), err))

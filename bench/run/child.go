@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -94,6 +95,31 @@ func scan(r io.Reader, take func(string)) {
 	}
 	// After a line that is too long the rest is dropped, so that the child never waits.
 	_, _ = io.Copy(io.Discard, r)
+}
+
+// Output runs a command on the given CPUs until it ends, and returns the lines
+// that it printed. One that ends badly is an error with the last that it said.
+func Output(ctx context.Context, cpus []int, path string, args ...string) ([]string, error) {
+	p, err := start(ctx, command{name: filepath.Base(path), path: path, args: args, cpus: cpus})
+	if err != nil {
+		return nil, err
+	}
+	defer p.end()
+	var lines []string
+	for line := range p.lines {
+		lines = append(lines, line)
+	}
+	<-p.ended
+	if ctx.Err() != nil {
+		return lines, ctx.Err()
+	}
+	if p.exitCode() != 0 {
+		if len(lines) > 0 {
+			return lines, fmt.Errorf("%w: %s", p.obituary(""), lines[len(lines)-1])
+		}
+		return lines, p.obituary("")
+	}
+	return lines, nil
 }
 
 // say writes a line to the child's standard input.

@@ -105,10 +105,12 @@ func (b *Bench) Pair(base, head Server, w workload.Workload) {
 	for _, s := range []Server{base, head, twin} {
 		b.Items = append(b.Items, Item{Server: s, Workload: w})
 	}
-	b.compare(report.Pair, w.Name, report.Speed, head, base)
-	b.compare(report.Pair, w.Name, report.CPU, head, base)
-	b.compare(report.Noise, w.Name, report.Speed, twin, base)
-	b.compare(report.Noise, w.Name, report.CPU, twin, base)
+	for _, metric := range b.metrics() {
+		b.compare(report.Pair, w.Name, metric, head, base)
+	}
+	for _, metric := range b.metrics() {
+		b.compare(report.Noise, w.Name, metric, twin, base)
+	}
 }
 
 // Generators puts the comparison of the embedded generator with wrk into b: the
@@ -129,14 +131,30 @@ func (b *Bench) compare(kind report.Kind, workload string, metric report.Metric,
 	b.Ratios = append(b.Ratios, report.Ratio{Kind: kind, Workload: workload, Metric: metric, Head: head.Name, Base: base.Name})
 }
 
+// Short is a stage without what its step is about: "stage3".
+func Short(name string) string { return short(name) }
+
 func short(name string) string {
 	s, _, _ := strings.Cut(name, "-")
 	return s
 }
 
+// Targets are the workloads on which a stage is looked at, hello first. Where
+// memory is what must show there is no speed to see.
+func Targets(stage string) []string {
+	out := []string{workload.Hello}
+	for _, t := range steps[short(stage)].targets {
+		if t.metric == report.Speed && t.workload != workload.Hello {
+			out = append(out, t.workload)
+		}
+	}
+	return out
+}
+
 // Published is what the documents say of a server, "" for those they do not know.
 func Published(name string) string {
-	if strings.HasSuffix(name, Again) {
+	// A stage with other flags, files or workers is not what they speak of.
+	if !stageFolder.MatchString(name) {
 		return ""
 	}
 	return steps[short(name)].published

@@ -156,3 +156,12 @@ func loadAverage() float64 {
 	v, _ := strconv.ParseFloat(first, 64)
 	return v
 }
+
+// accounted tells whether the kernel accounts user and system time at every
+// switch between them: it does on CPUs without a tick, see "full dynticks" in
+// the kernel's documentation. Else both are estimated from timer ticks.
+func accounted() bool {
+	b, err := os.ReadFile("/sys/devices/system/cpu/nohz_full")
+	text := strings.TrimSpace(string(b))
+	return err == nil && text != "" && text != "(null)"
+}

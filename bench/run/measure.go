@@ -57,14 +57,20 @@ func (b *Bench) look(ctx context.Context, s *server) (r reading, err error) {
 // process is left when it returns.
 func (b *Bench) measure(ctx context.Context, item Item) (m report.Measurement, err error) {
 	m = report.Measurement{Server: item.Server.Name, Workload: item.Workload.Name}
-	s, err := startServer(ctx, item.Server, b.place.Server, b.Workers)
+	s, err := startServer(ctx, item.Server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
 	if err != nil {
 		return m, err
 	}
 	defer s.end()
 	var result load.Result
 	var empty, before, after reading
-	if empty, err = b.look(ctx, s); err != nil {
+	if item.Workload.Idle > 0 {
+		err = s.collect(ctx)
+	}
+	if err == nil {
+		empty, err = b.look(ctx, s)
+	}
+	if err != nil {
 		return m, err
 	}
 	if cmp.Or(item.Generator, b.Generator) == Wrk {
@@ -102,6 +108,9 @@ func (b *Bench) embedded(ctx context.Context, s *server, w workload.Workload) (r
 		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
 		"--threads", strconv.Itoa(b.loadThreads(w)), "--warmup", b.Warmup.String(), "--duration", b.duration(w).String(),
 	}
+	if b.Rate > 0 {
+		args = append(args, "--rate", strconv.FormatFloat(b.Rate, 'f', -1, 64))
+	}
 	g, err := start(ctx, command{name: "the load generator", path: b.Command, args: args, cpus: b.place.Load})
 	if err != nil {
 		return result, before, after, err
@@ -117,6 +126,11 @@ func (b *Bench) embedded(ctx context.Context, s *server, w workload.Workload) (r
 	}
 	if err = expect("ready"); err != nil {
 		return result, before, after, err
+	}
+	if w.Idle > 0 {
+		if err = s.collect(ctx); err != nil {
+			return result, before, after, err
+		}
 	}
 	if before, err = b.look(ctx, s); err != nil {
 		return result, before, after, err
@@ -150,7 +164,7 @@ func (b *Bench) embedded(ctx context.Context, s *server, w workload.Workload) (r
 func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
 	m.RequestsPerSecond, m.Requests, m.Seconds = r.RequestsPerSecond, r.Requests, r.Seconds
 	m.Established, m.ConnectErrors, m.Errors = r.Established, r.ConnectErrors, r.Errors
-	m.Latency, m.Histogram = r.Latency, r.Histogram
+	m.Latency, m.Histogram, m.Unsent = r.Latency, r.Histogram, r.Unsent
 	m.ServerCPU, m.ClientCPU = r.ServerCPUPerRequest, r.ClientCPUPerRequest
 	if user, system := after.user-before.user, after.system-before.system; user+system > 0 {
 		m.ServerUserShare = float64(user) / float64(user+system)
@@ -160,8 +174,9 @@ func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
 	m.ResidentPerConnection = float64(before.resident-empty.resident) / connections
 
 	server, all := after.server.less(before.server), after.cpus.less(before.cpus)
-	if total := server.busy + server.idle + server.steal; total > 0 {
-		m.ServerBusy = float64(server.busy+server.steal) / float64(total)
+	// What other processes took of the CPUs was neither the server's nor idle.
+	if own := float64(r.ServerCPU) / float64(tick); own > 0 {
+		m.ServerBusy = own / (own + float64(server.idle))
 	}
 	if total := all.busy + all.idle + all.steal; total > 0 {
 		m.StealShare = float64(all.steal) / float64(total)
@@ -183,6 +198,10 @@ func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
 		m.GCCycles = after.counters.Runtime["gc_cycles"] - before.counters.Runtime["gc_cycles"]
 		for i, loop := range after.counters.Loops {
 			m.LoopRequests = append(m.LoopRequests, loop["requests"]-before.counters.Loops[i]["requests"])
+			m.LoopConnections = append(m.LoopConnections, before.counters.Loops[i]["connections"])
+		}
+		if r.Idle > 0 {
+			m.HeapPerConnection = float64(before.counters.Runtime["heap_bytes"]-empty.counters.Runtime["heap_bytes"]) / connections
 		}
 		m.HeldPerConnection = float64(before.counters.Total["held_bytes"]) / connections
 	}

@@ -9,7 +9,7 @@ import (
 
 // Place says on which CPUs server and generator run.
 type Place struct {
-	Layout string // report.CoLocated or report.Split
+	Layout string // report.CoLocated, report.Split or report.Shared
 	Server []int
 	Load   []int
 	Own    []int // for this process, which has little to do
@@ -46,8 +46,10 @@ func Arrange(cpus []int, layout string) (Place, error) {
 		}
 		half := len(cpus) / 2
 		return Place{Layout: layout, Server: cpus[:half], Load: cpus[half:], Own: cpus[half:]}, nil
+	case report.Shared:
+		return Place{Layout: layout, Server: cpus, Load: cpus, Own: cpus}, nil
 	}
-	return Place{}, fmt.Errorf("there is no layout %q: choose %s or %s", layout, report.CoLocated, report.Split)
+	return Place{}, fmt.Errorf("there is no layout %q: choose %s, %s or %s", layout, report.CoLocated, report.Split, report.Shared)
 }
 
 func (p Place) inUse() []int {

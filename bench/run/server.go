@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
 const (
@@ -22,6 +24,11 @@ type Server struct {
 	Name string   // as it stands in tables
 	Path string   // of the binary
 	Args []string // beside the address and the workers
+
+	Workers int // 0 for those of the whole run
+
+	// Can tells which workloads it can serve; nil is all.
+	Can func(workload.Workload) bool
 
 	// Admin is for servers that have the admin listener of the stages; without
 	// it there are no counters.
@@ -127,6 +134,25 @@ func (s *server) read(ctx context.Context) (c counters, err error) {
 		return c, fmt.Errorf("cannot read the counters of %s: %w", s.name, err)
 	}
 	return c, nil
+}
+
+// collect makes the server collect its garbage, so that what its heap holds is
+// what lives. A server without an admin listener is left alone.
+func (s *server) collect(ctx context.Context) error {
+	if s.admin == "" {
+		return nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+"/debug/pprof/heap?gc=1", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot make %s collect its garbage: %w", s.name, err)
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
 }
 
 // stop drains the server and checks that it ended as it should. A server that

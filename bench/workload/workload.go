@@ -4,7 +4,11 @@ package workload
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 // Workload is one named way of driving a server. It is read-only.
@@ -20,7 +24,15 @@ type Workload struct {
 	Pipeline    int  // requests sent at once on a connection; the next go out when all are answered
 	Reconnect   bool // a new connection for every request
 	Idle        int  // further connections that send one request at the start and then stay quiet
+
+	// Wanted is the number of connections, idle ones among them, that the workload is named
+	// after when this machine cannot hold so many; else 0. Alias is its name with that number.
+	Wanted int
+	Alias  string
 }
+
+// Total is how many connections are open at once.
+func (w Workload) Total() int { return w.Connections + w.Idle }
 
 // Hello is the request that the ladder is told with.
 const Hello = "hello"
@@ -48,17 +60,89 @@ func All() []Workload {
 		}),
 		with(get("c1", "GET / over one connection: latency", "/", []byte(greeting)), func(w *Workload) { w.Connections = 1 }),
 		with(get("c1000", "GET / over 1,000 connections", "/", []byte(greeting)), func(w *Workload) { w.Connections = 1000 }),
+		crowd("c10000", most(), func(n string) string { return "GET / over " + n + " connections" }, func(w *Workload, n int) { w.Connections = n }),
 		with(get("idle1k", "GET / over one connection beside 1,000 idle ones: memory", "/", []byte(greeting)), func(w *Workload) {
 			w.Connections, w.Idle = 1, 1000
 		}),
+		crowd("idle10k", most(), func(n string) string { return "GET / over 100 connections beside " + n + " idle ones: memory" }, func(w *Workload, n int) { w.Idle = n }),
+		middleware("mw", 0), middleware("mw", 3), middleware("mw", 10),
+		middleware("async-mw", 3), middleware("async-mw", 10),
 	}
+}
+
+// middleware asks for a route behind n layers that do nothing: plain calls, or
+// with async each a hop to another goroutine and back.
+func middleware(kind string, n int) Workload {
+	path, what := "/middleware/", fmt.Sprintf("GET through %d layers of middleware, plain calls", n)
+	if kind == "async-mw" {
+		path, what = "/async-middleware/", fmt.Sprintf("GET through %d layers of middleware, each on another goroutine", n)
+	}
+	return get(kind+strconv.Itoa(n), what, path+strconv.Itoa(n), []byte(greeting))
+}
+
+// tenThousand is what the largest workloads are named after.
+const tenThousand = 10_000
+
+// crowd is a workload over ten thousand connections, or as many as there can be:
+// then that number stands in its name, and the name with ten thousand still finds it.
+func crowd(name string, can int, summary func(number string) string, set func(w *Workload, n int)) Workload {
+	n := min(tenThousand, can)
+	w := get(name, summary(number(n)), "/", []byte(greeting))
+	if n < tenThousand {
+		w.Wanted, w.Alias = tenThousand, name
+		w.Name = strings.TrimRight(name, "0k1") + strconv.Itoa(n)
+		w.Summary += fmt.Sprintf(" (%s: the descriptor limit allows no more)", name)
+	}
+	set(&w, n)
+	return w
+}
+
+// spareFiles is what a process needs beside its connections: far less, but the
+// connections that are being closed and made anew need room too.
+const spareFiles = 500
+
+// most is how many connections a process may have: half of what the hard limit
+// of descriptors leaves, since a test may hold both ends of each.
+var most = sync.OnceValue(func() int {
+	_, hard, err := netpoll.RaiseDescriptorLimit()
+	if hard == 0 && err != nil {
+		return tenThousand // unknown: the connect errors will tell
+	}
+	return Most(hard)
+})
+
+// Most is how many connections the largest workloads have with a hard limit of
+// descriptors.
+func Most(hard int) int { return min(tenThousand, max(1, (hard-spareFiles)/2)) }
+
+func number(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+// List reads names separated by commas; "all" is every workload.
+func List(text string) ([]Workload, error) {
+	if text == "all" {
+		return All(), nil
+	}
+	var out []Workload
+	for name := range strings.SplitSeq(text, ",") {
+		w, err := ByName(strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, w)
+	}
+	return out, nil
 }
 
 // ByName finds a workload; the error names all there are.
 func ByName(name string) (Workload, error) {
 	names := make([]string, 0, 16)
 	for _, w := range All() {
-		if w.Name == name {
+		if w.Name == name || w.Alias == name && name != "" {
 			return w, nil
 		}
 		names = append(names, w.Name)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/http1"
 )
 
 func TestEveryWorkloadIsWhole(t *testing.T) {
@@ -45,4 +47,64 @@ func TestUnknownNameListsAll(t *testing.T) {
 	for _, w := range All() {
 		require.ErrorContains(t, err, w.Name)
 	}
+}
+
+// Ten thousand connections are as many as the machine can hold, and the name says how many those are.
+func TestLargestWorkloadsTellTheirNumber(t *testing.T) {
+	require.Equal(t, 10_000, Most(1<<20))
+	require.Equal(t, 10_000, Most(20_500))
+	require.Equal(t, 9_750, Most(20_000))
+	require.Equal(t, 262, Most(1024))
+	require.Equal(t, 1, Most(0))
+
+	set := func(w *Workload, n int) { w.Connections = n }
+	summary := func(n string) string { return "over " + n }
+	full := crowd("c10000", 10_000, summary, set)
+	require.Equal(t, "c10000", full.Name)
+	require.Equal(t, "over 10,000", full.Summary)
+	require.Zero(t, full.Wanted)
+	for name, want := range map[string]string{"c10000": "c9750", "idle10k": "idle9750"} {
+		less := crowd(name, 9_750, summary, set)
+		require.Equal(t, want, less.Name)
+		require.Equal(t, name, less.Alias)
+		require.Equal(t, 9_750, less.Connections)
+		require.Equal(t, 10_000, less.Wanted)
+		require.Contains(t, less.Summary, "over 9,750")
+	}
+	for _, name := range []string{"c10000", "idle10k"} {
+		w, err := ByName(name)
+		require.NoError(t, err)
+		again, err := ByName(w.Name)
+		require.NoError(t, err, "its name in tables finds it too")
+		require.Equal(t, w, again)
+		require.LessOrEqual(t, w.Total(), 10_100)
+	}
+}
+
+func TestList(t *testing.T) {
+	all, err := List("all")
+	require.NoError(t, err)
+	require.Len(t, all, len(All()))
+	two, err := List("hello, mw10")
+	require.NoError(t, err)
+	require.Equal(t, "mw10", two[1].Name)
+	_, err = List("hello,nothing")
+	require.ErrorContains(t, err, `no workload "nothing"`)
+}
+
+// Every request that the generator sends gets the answer it expects from the application itself.
+func TestAnswersAreThoseOfTheApplication(t *testing.T) {
+	for _, w := range All() {
+		request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(w.Request)))
+		require.NoError(t, err)
+		body, err := io.ReadAll(request.Body)
+		require.NoError(t, err)
+		var q http1.Request
+		var s http1.Response
+		q.Method, q.Target, q.Path, q.Body, q.Headers = request.Method, request.URL.Path, request.URL.Path, body, request.Header
+		application.Serve(&q, &s)
+		require.Equal(t, w.Status, s.Status, w.Name)
+		require.Equal(t, string(w.Body), string(s.Body), w.Name)
+	}
+	application.Close()
 }

@@ -8,12 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -34,17 +37,35 @@ func TestMistakesAreOneClearLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"climb"}, `there is no subcommand "climb": choose one of compare, generators, `},
+		{[]string{"climb"}, `there is no subcommand "climb": choose one of `},
 		{[]string{"run", "--fast"}, "unknown flag: --fast"},
 		{[]string{"run", "now"}, `"now" is not understood by "ladder run": see ladder run --help`},
 		{[]string{"run", "--load", "ab"}, `there is no generator "ab": choose embedded or wrk`},
-		{[]string{"run", "--layout", "apart"}, `there is no layout "apart": choose co-located or split`},
+		{[]string{"run", "--layout", "apart"}, `there is no layout "apart": choose co-located, split or shared`},
 		{[]string{"run", "--rounds", "-1"}, "--rounds must be at least 1"},
 		{[]string{"run", "--rounds", "many"}, `invalid argument "many" for "--rounds"`},
 		{[]string{"compare"}, "compare needs two stages"},
 		{[]string{"compare", "0", "9"}, `there is no stage "9": choose one of stage0-naive`},
 		{[]string{"compare", "1", "stage1"}, "against itself is the noise floor"},
 		{[]string{"compare", "0", "1", "--workload", "helo"}, `there is no workload "helo": choose one of hello, `},
+		{[]string{"compare", "--base", "HEAD"}, "name it with --stage"},
+		{[]string{"compare", "--head", "HEAD", "0", "1"}, "--head needs --base"},
+		{[]string{"compare", "--base", "no-such-commit", "--stage", "5"}, `there is no commit "no-such-commit" here`},
+		{[]string{"compare", "0", "1", "--rate", "-3"}, "--rate must be positive"},
+		{[]string{"compare", "0", "1", "--rate", "3", "--load", "wrk"}, "wrk has no --rate"},
+		{[]string{"mix", "--base", "0"}, "mix needs two stages"},
+		{[]string{"mix", "--base", "0", "--from", "3", "--files", "nothing.go"}, "stage3-native-parser has no file nothing.go"},
+		{[]string{"scale", "--workers", "0"}, "--workers 0: at least 1"},
+		{[]string{"scale", "--workload", "helo"}, `there is no workload "helo"`},
+		{[]string{"guard"}, "no commit given to compare with"},
+		{[]string{"guard", "--base", "no-such-commit"}, `there is no commit "no-such-commit" here`},
+		{[]string{"guard", "--base", "HEAD", "--rounds", "3"}, "--rounds must be at least 6"},
+		{[]string{"peers", "--workload", "helo"}, `there is no workload "helo"`},
+		{[]string{"merge"}, "no files given"},
+		{[]string{"merge", "/nonexistent"}, "no such file"},
+		{[]string{"report"}, "no files given"},
+		{[]string{"load", "--target", "127.0.0.1:1", "--rate", "5", "--workload", "churn"}, "cannot be sent at a rate"},
+		{[]string{"load", "--target", "127.0.0.1:1", "--source", "eth0"}, `bad source address "eth0"`},
 		{[]string{"load"}, "no server given: use --target host:port"},
 		{[]string{"load", "--target", "x", "--workload", "none"}, `there is no workload "none"`},
 		{[]string{"load", "--target", "127.0.0.1:1", "--connections", "100000000"}, "use --connections"},
@@ -67,7 +88,7 @@ func TestListsAndHelp(t *testing.T) {
 	out, err = execute(t, "version")
 	require.NoError(t, err)
 	require.Contains(t, out, "revision")
-	for _, sub := range []string{"run", "compare", "generators", "load", "workloads", "version"} {
+	for _, sub := range []string{"run", "compare", "peers", "scale", "mix", "guard", "generators", "load", "merge", "report", "workloads", "version"} {
 		out, err = execute(t, sub, "--help")
 		require.NoError(t, err)
 		require.Contains(t, out, "ladder "+sub)
@@ -94,6 +115,22 @@ func TestLoadPrintsAResult(t *testing.T) {
 	require.NotZero(t, r.Requests)
 	require.Equal(t, workload.Hello, r.Workload)
 
+	// Two results become one.
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a.json")
+	require.NoError(t, os.WriteFile(path, []byte(out), 0o600))
+	merged, err := execute(t, "merge", path, path)
+	require.NoError(t, err)
+	require.Contains(t, merged, "generator 2: ")
+	require.Contains(t, merged, "together: hello at "+listener.Addr().String()+": 8 connections on 2 threads, 8 established")
+	require.NoError(t, os.WriteFile(path, []byte(`{"nonsense": 1}`), 0o600))
+	_, err = execute(t, "merge", path)
+	require.ErrorContains(t, err, "holds no result of ladder load --json")
+
+	out, err = execute(t, append(args, "--rate", "400")...)
+	require.NoError(t, err)
+	require.Contains(t, out, "400 per second were due")
+
 	out, err = execute(t, append(args, "--workload", "json")...)
 	require.ErrorContains(t, err, "errors, see above")
 	require.Contains(t, out, "error: length 13")
@@ -104,4 +141,21 @@ func TestHoldWaitsForItsParent(t *testing.T) {
 	require.NoError(t, handshake(&out, bufio.NewReader(strings.NewReader("go\n")), "ready"))
 	require.Equal(t, "ready\n", out.String())
 	require.ErrorContains(t, handshake(&out, bufio.NewReader(strings.NewReader("")), "ready"), "--hold wants a line")
+}
+
+// A report is made anew from its JSON.
+func TestReportFromJSON(t *testing.T) {
+	d := &report.Document{
+		Schema: report.Schema, Version: report.Version, Ended: report.Complete, Servers: []report.Server{{Name: "one"}}, Workloads: []report.Workload{{Name: "hello"}},
+		Measurements: []report.Measurement{{Round: 1, Server: "one", Workload: "hello", RequestsPerSecond: 1234}},
+	}
+	d.Build("")
+	folder := t.TempDir()
+	paths, err := d.Write(folder, "made")
+	require.NoError(t, err)
+	out, err := execute(t, "report", paths[0])
+	require.NoError(t, err)
+	require.Contains(t, out, "1,234")
+	require.FileExists(t, filepath.Join(folder, "made.html"))
+	require.FileExists(t, filepath.Join(folder, "made.csv"))
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
-	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 func newLoad() *cobra.Command {
@@ -31,8 +30,12 @@ func newLoad() *cobra.Command {
 anywhere, so that other machines can be the clients.
 
 A closed loop: each connection sends its next requests when all its answers are
-there. Every answer is checked; a wrong one counts as an error, not as a request.
-Exit code 1 when anything went wrong.`,
+there. With --rate an open one: requests go out when they are due, and latency
+counts from that time, so that a server that stalls does not hide it.
+
+Every answer is checked; a wrong one counts as an error, not as a request.
+Exit code 1 when anything went wrong. Results of several machines can be put
+together: see ladder merge.`,
 		Example: "  ladder load --target 10.0.0.5:8080 --workload browser --duration 10s --json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,10 +56,16 @@ Exit code 1 when anything went wrong.`,
 			if o.Target == "" {
 				return errors.New("no server given: use --target host:port")
 			}
-			if err := enoughDescriptors(w.Connections + w.Idle); err != nil {
+			limits := load.ReadLimits()
+			if err := limits.CheckDescriptors(w); err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
+			if !hold {
+				for _, line := range limits.Capped(w, max(1, o.Threads), load.Loopback(o.Target) && len(o.Sources) == 0) {
+					fmt.Fprintln(cmd.ErrOrStderr(), "ladder: "+line)
+				}
+			}
 			input := bufio.NewReader(cmd.InOrStdin())
 			if hold {
 				o.AtRest = func() error { return handshake(out, input, "ready") }
@@ -86,6 +95,8 @@ Exit code 1 when anything went wrong.`,
 	f.DurationVar(&o.Warmup, "warmup", 200*time.Millisecond, "time before the measured part")
 	f.DurationVar(&o.Duration, "duration", 2*time.Second, "of the measured part")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "how long to wait for connections at the start and answers at the end")
+	f.Float64Var(&o.Rate, "rate", 0, "requests per second to send, whatever the answers do (default: as many as are answered)")
+	f.StringSliceVar(&o.Sources, "source", nil, "IP addresses of this machine to connect from, in turns")
 	f.IntVar(&o.ServerPID, "server-pid", 0, "a process on this machine whose CPU time is read as well")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object (schema in bench/README.md)")
 	f.BoolVar(&hold, "hold", false, "print \"ready\" before and \"done\" after the measured part, and wait for a line on standard input each time")
@@ -103,20 +114,17 @@ func handshake(out io.Writer, in *bufio.Reader, word string) error {
 	return nil
 }
 
-func enoughDescriptors(connections int) error {
-	const ownFiles = 32 // standard streams, epoll instances and what the runtime opens
-	soft, hard, err := netpoll.RaiseDescriptorLimit()
-	if soft == 0 && err != nil || soft >= connections+ownFiles {
-		return nil // unknown: the connect errors will tell
-	}
-	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: use --connections %d, or raise the hard limit of %d (ulimit -Hn)",
-		connections, connections+ownFiles, soft, max(1, soft-ownFiles), hard)
-}
+func microseconds(ns int64) string { return time.Duration(ns).Round(100 * time.Nanosecond).String() }
 
 func printLoad(out io.Writer, r load.Result) {
-	microseconds := func(ns int64) string { return (time.Duration(ns)).Round(100 * time.Nanosecond).String() }
 	fmt.Fprintf(out, "%s at %s: %d connections on %d threads, %d established, %d answered\n", r.Workload, r.Target, r.Connections+r.Idle, r.Threads, r.Established, r.Answered)
 	fmt.Fprintf(out, "%.0f requests per second (%d in %.2f s)\n", r.RequestsPerSecond, r.Requests, r.Seconds)
+	if r.Rate > 0 {
+		fmt.Fprintf(out, "%.0f per second were due; %d were answered late, %d never sent\n", r.Rate, r.Late, r.Unsent)
+	}
+	if r.Sources > 1 {
+		fmt.Fprintf(out, "connections left from %d addresses\n", r.Sources)
+	}
 	fmt.Fprintf(out, "latency: p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s\n", microseconds(r.Latency.P50), microseconds(r.Latency.P90), microseconds(r.Latency.P99), microseconds(r.Latency.P999), microseconds(r.Latency.Max))
 	fmt.Fprintf(out, "generator: %.2f µs of CPU per request", r.ClientCPUPerRequest/1e3)
 	if r.ServerCPUPerRequest > 0 {

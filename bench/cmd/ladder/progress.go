@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
@@ -52,4 +53,15 @@ func (p *progress) clear() {
 func (p *progress) say(format string, args ...any) {
 	p.clear()
 	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// step shows what is going on now, on a terminal; elsewhere it would be a line for each second.
+func (p *progress) step(text string) {
+	if p.terminal {
+		fmt.Fprintf(p.out, "%s%s", clearLine, text)
+		return
+	}
+	if strings.HasPrefix(text, "building") {
+		fmt.Fprintln(p.out, text)
+	}
 }

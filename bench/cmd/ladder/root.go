@@ -9,7 +9,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/qps-ladder/qps-ladder/bench/profile"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/docs/site"
+	"github.com/qps-ladder/qps-ladder/docs/workshop"
 )
 
 func newRoot() *cobra.Command {
@@ -37,7 +40,10 @@ is measured in the same round, and every ratio has its interval beside it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newCompare(), newGenerators(), newWorkloads(), newLoad(), newVersion())
+	root.AddCommand(newRun(), newCompare(), newPeers(), newScale(), newMix(), newGuard(), newGenerators(), newWorkloads(), newLoad(), newMerge(), newReport(), newVersion())
+	root.AddCommand(profile.Commands()...)
+	root.AddCommand(workshop.Commands()...)
+	root.AddCommand(site.Commands()...)
 	return root
 }
 
@@ -54,6 +60,7 @@ func newWorkloads() *cobra.Command {
 		Use: "workloads", Short: "List what servers can be driven with", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
 			t := table.NewWriter()
+			t.SuppressTrailingSpaces()
 			t.SetOutputMirror(cmd.OutOrStdout())
 			t.SetStyle(table.StyleDefault)
 			t.Style().Options = table.OptionsNoBordersAndSeparators

@@ -13,9 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/page"
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
-	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
 // how holds the flags that every measuring subcommand has.
@@ -28,18 +29,24 @@ type how struct {
 	workers   int
 	generator string
 	seed      uint64
+	rate      float64
 	out       string
 	quick     bool
 }
 
 func (h *how) flags(cmd *cobra.Command, limit time.Duration) {
+	h.flagsWithoutWorkers(cmd, limit)
+	cmd.Flags().IntVar(&h.workers, "workers", 0, "workers of each server (default: one for each of its CPUs)")
+}
+
+func (h *how) flagsWithoutWorkers(cmd *cobra.Command, limit time.Duration) {
 	f := cmd.Flags()
 	f.IntVar(&h.rounds, "rounds", 0, "how many rounds (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&h.time, "time", limit, "time for all rounds together")
 	f.DurationVar(&h.duration, "duration", 500*time.Millisecond, "of one measurement")
 	f.DurationVar(&h.warmup, "warmup", 150*time.Millisecond, "before each measurement")
-	f.StringVar(&h.layout, "layout", "", "co-located or split (default: split from 4 CPUs on)")
-	f.IntVar(&h.workers, "workers", 0, "workers of each server (default: one for each of its CPUs)")
+	f.Float64Var(&h.rate, "rate", 0, "an open loop with so many requests per second, latency from when each was due (default: a closed loop)")
+	f.StringVar(&h.layout, "layout", "", "co-located, split or shared (default: split from 4 CPUs on)")
 	f.StringVar(&h.generator, "load", run.Embedded, "load generator: embedded or wrk")
 	f.Uint64Var(&h.seed, "seed", 0, "of the order within the rounds (default: another one each time)")
 	f.StringVar(&h.out, "out", "", "folder for the reports (default: bench/out)")
@@ -76,6 +83,10 @@ func (h *how) bench(cmd *cobra.Command) (*run.Bench, error) {
 		return nil, errors.New("--duration must be positive, --warmup must not be negative")
 	case h.workers < 0:
 		return nil, errors.New("--workers must be at least 1")
+	case h.rate < 0:
+		return nil, errors.New("--rate must be positive")
+	case h.rate > 0 && h.generator == run.Wrk:
+		return nil, errors.New("wrk has no --rate: use the embedded generator")
 	case h.generator == run.Wrk && !changed("duration"):
 		h.duration = time.Second // wrk knows whole seconds only
 	}
@@ -88,7 +99,7 @@ func (h *how) bench(cmd *cobra.Command) (*run.Bench, error) {
 	}
 	b := &run.Bench{
 		Rounds: h.rounds, Time: h.time, Warmup: h.warmup, Duration: h.duration, Layout: h.layout,
-		Workers: h.workers, Generator: h.generator, Command: own, Seed: h.seed,
+		Workers: h.workers, Generator: h.generator, Command: own, Seed: h.seed, Rate: h.rate,
 	}
 	return b, nil
 }
@@ -118,8 +129,9 @@ func newRun() *cobra.Command {
 		Use:   "run",
 		Short: "Measure all stages: the ladder itself (make ladder)",
 		Long: `Build all six stages, drive each on hello and on the workload where its step
-must show, and print the progression. Reports go to bench/out: ladder.json,
-ladder.md, and copies with the date in their names.`,
+must show, and print the progression. Reports go to bench/out: ladder.html to look
+at, ladder.json, ladder.md and ladder.csv with all columns, and copies of the JSON
+and the Markdown with the date in their names.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := h.bench(cmd)
@@ -165,120 +177,6 @@ ladder.md, and copies with the date in their names.`,
 	return cmd
 }
 
-func newCompare() *cobra.Command {
-	var h how
-	var name string
-	cmd := &cobra.Command{
-		Use:     "compare base head",
-		Short:   "Measure one stage against another",
-		Example: "  ladder compare 2 3 --workload browser",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New("compare needs two stages, the base and the head: for example ladder compare 2 3")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := h.bench(cmd)
-			if err != nil {
-				return err
-			}
-			w, err := workload.ByName(name)
-			if err != nil {
-				return err
-			}
-			c, err := h.checkout()
-			if err != nil {
-				return err
-			}
-			all, err := run.Stages(c.root)
-			if err != nil {
-				return err
-			}
-			var names []string
-			for _, text := range args {
-				s, err := run.PickStage(all, text)
-				if err != nil {
-					return err
-				}
-				names = append(names, s)
-			}
-			if names[0] == names[1] {
-				return fmt.Errorf("%s against itself is the noise floor, which every comparison shows: choose two", names[0])
-			}
-			if err := check(b); err != nil {
-				return err
-			}
-			progress := newProgress(cmd.ErrOrStderr())
-			progress.say("building %s", strings.Join(names, " and "))
-			servers, err := run.BuildStages(cmd.Context(), c.root, c.bin, names)
-			if err != nil {
-				return err
-			}
-			b.Pair(servers[0], servers[1], w)
-			return finish(cmd.Context(), cmd.OutOrStdout(), progress, b, c, "compare")
-		},
-	}
-	h.flags(cmd, 30*time.Second)
-	cmd.Flags().StringVar(&name, "workload", workload.Hello, "what to send: see ladder workloads")
-	return cmd
-}
-
-func newGenerators() *cobra.Command {
-	var h how
-	var stage string
-	cmd := &cobra.Command{
-		Use:   "generators",
-		Short: "Measure the embedded load generator against wrk",
-		Long: `Drive one stage with the embedded generator and with wrk, in turns, and compare
-the CPU time that each of the two needs for a request.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("duration") {
-				h.duration = time.Second // wrk knows whole seconds only
-			}
-			b, err := h.bench(cmd)
-			if err != nil {
-				return err
-			}
-			if err := run.FindWrk(); err != nil {
-				return err
-			}
-			c, err := h.checkout()
-			if err != nil {
-				return err
-			}
-			all, err := run.Stages(c.root)
-			if err != nil {
-				return err
-			}
-			name, err := run.PickStage(all, stage)
-			if err != nil {
-				return err
-			}
-			var workloads []workload.Workload
-			for _, name := range []string{workload.Hello, "pipelined"} {
-				w, err := workload.ByName(name)
-				if err != nil {
-					return err
-				}
-				workloads = append(workloads, w)
-			}
-			progress := newProgress(cmd.ErrOrStderr())
-			progress.say("building %s", name)
-			servers, err := run.BuildStages(cmd.Context(), c.root, c.bin, []string{name})
-			if err != nil {
-				return err
-			}
-			b.Generators(servers[0], workloads)
-			return finish(cmd.Context(), cmd.OutOrStdout(), progress, b, c, "generators")
-		},
-	}
-	h.flags(cmd, 40*time.Second)
-	cmd.Flags().StringVar(&stage, "stage", "5", "the server that is driven")
-	return cmd
-}
-
 // check finds what would go wrong later, before anything is built.
 func check(b *run.Bench) error {
 	if err := b.CheckGenerator(); err != nil {
@@ -293,10 +191,11 @@ func finish(ctx context.Context, out io.Writer, progress *progress, b *run.Bench
 	if err := b.CheckGenerator(); err != nil {
 		return err
 	}
-	for _, item := range b.Items {
-		if err := enoughDescriptors(item.Workload.Connections + item.Workload.Idle); err != nil {
-			return fmt.Errorf("workload %s: %w", item.Workload.Name, err)
-		}
+	if err := b.Fit(load.ReadLimits()); err != nil {
+		return err
+	}
+	for _, line := range b.Remarks {
+		progress.say("%s", line)
 	}
 	b.Progress = progress.show
 	d, err := b.Run(ctx)
@@ -309,6 +208,11 @@ func finish(ctx context.Context, out io.Writer, progress *progress, b *run.Bench
 		}
 		d.Text(out)
 		paths, writeErr := d.Write(c.out, name)
+		if writeErr == nil {
+			var more []string
+			more, writeErr = page.Write(d, c.out, name)
+			paths = append(paths, more...)
+		}
 		for _, path := range paths {
 			progress.say("written: %s", path)
 		}

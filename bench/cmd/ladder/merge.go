@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/load"
+)
+
+func newMerge() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "merge a.json b.json …",
+		Short: "Put results of several load generators into one",
+		Long: `Put the results of "ladder load --json" from several machines, which drove one
+server at the same time, into one: rates and counts add up, and percentiles are
+read from all latencies together. "-" is standard input.`,
+		Example: "  ladder merge from-alice.json from-bob.json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("no files given: ladder merge a.json b.json")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var results []load.Result
+			for _, path := range args {
+				r, err := readResults(path, cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				results = append(results, r...)
+			}
+			merged, err := load.Merge(results)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if asJSON {
+				return json.NewEncoder(out).Encode(merged)
+			}
+			for i, r := range results {
+				fmt.Fprintf(out, "generator %d: %.0f requests per second, %d of %d connections, p50 %s, p99 %s\n", i+1, r.RequestsPerSecond, r.Established, r.Connections+r.Idle, microseconds(r.Latency.P50), microseconds(r.Latency.P99))
+			}
+			fmt.Fprintf(out, "\ntogether: ")
+			printLoad(out, merged)
+			if merged.Failures() > 0 {
+				return fmt.Errorf("%d errors, see above", merged.Failures())
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, as ladder load does")
+	return cmd
+}
+
+// readResults reads all results in a file.
+func readResults(path string, input io.Reader) (out []load.Result, err error) {
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		input = f
+	}
+	decoder := json.NewDecoder(input)
+	for {
+		var r load.Result
+		if err := decoder.Decode(&r); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("%s holds no result of ladder load --json: %w", path, err)
+		}
+		if r.Workload == "" || r.Histogram == "" {
+			return nil, fmt.Errorf("%s holds no result of ladder load --json", path)
+		}
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	return out, nil
+}

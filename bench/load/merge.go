@@ -1,0 +1,71 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Merge puts the results of several generators that drove one server at the
+// same time together: counts and rates add up, and so do the histograms, from
+// which the percentiles are read anew. Percentiles are never averaged. What
+// generators must have in common is checked.
+func Merge(results []Result) (Result, error) {
+	if len(results) == 0 {
+		return Result{}, errors.New("no results to merge")
+	}
+	out := results[0]
+	out.Errors, out.ConnectErrors = map[string]uint64{}, map[string]uint64{}
+	out.Threads, out.Connections, out.Idle, out.Sources, out.Rate = 0, 0, 0, 0, 0
+	out.Established, out.Answered, out.Reconnects = 0, 0, 0
+	out.Seconds, out.Elapsed, out.Requests, out.Late, out.Unsent, out.RequestsPerSecond, out.BytesRead = 0, 0, 0, 0, 0, 0, 0
+	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPU = 0, 0, 0, 0
+	out.ServerCPU, out.ServerCPUPerRequest, out.ClientCPUPerRequest = 0, 0, 0
+	all := NewHistogram()
+	for i, r := range results {
+		if r.Workload != out.Workload || r.Pipeline != out.Pipeline {
+			return Result{}, fmt.Errorf("result %d is of %s, %d at once, the first of %s, %d at once: only like results can be merged", i+1, r.Workload, r.Pipeline, out.Workload, out.Pipeline)
+		}
+		if r.Target != out.Target {
+			out.Target = "several addresses"
+		}
+		h, err := DecodeHistogram(r.Histogram)
+		if err != nil {
+			return Result{}, fmt.Errorf("result %d: %w", i+1, err)
+		}
+		all.Merge(h)
+		out.Threads += r.Threads
+		out.Connections += r.Connections
+		out.Idle += r.Idle
+		out.Sources += r.Sources
+		out.Rate += r.Rate
+		out.Established += r.Established
+		out.Answered += r.Answered
+		out.Reconnects += r.Reconnects
+		out.Requests += r.Requests
+		out.Late += r.Late
+		out.Unsent += r.Unsent
+		out.BytesRead += r.BytesRead
+		out.ClientReads += r.ClientReads
+		out.ClientWrites += r.ClientWrites
+		out.ClientWaits += r.ClientWaits
+		out.ClientCPU += r.ClientCPU
+		// Each measured in its own window, so that rates add up, not requests over one time.
+		out.RequestsPerSecond += r.RequestsPerSecond
+		out.Seconds = max(out.Seconds, r.Seconds)
+		out.Elapsed = max(out.Elapsed, r.Elapsed)
+		add(out.Errors, r.Errors)
+		add(out.ConnectErrors, r.ConnectErrors)
+	}
+	if n := float64(out.Requests + out.Late); n > 0 {
+		out.ClientCPUPerRequest = float64(out.ClientCPU) / n
+	}
+	out.Latency = LatencyOf(all)
+	encoded, err := all.Encode(hdr.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return Result{}, err
+	}
+	out.Histogram = string(encoded)
+	return out, nil
+}

@@ -1,0 +1,314 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/pprof/profile"
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+func newAllocs() *cobra.Command {
+	var c common
+	cmd := &cobra.Command{
+		Use:   "allocs [stage...]",
+		Short: "List each stage's heap allocations per request, by site (make allocs)",
+		Long: `Run the server with a heap profile that misses nothing (rate 1), and list what it
+allocates for a request: how many objects and bytes, where, and for whom. Without
+a stage, all six side by side, and after that each of the workloads that the
+ladder promises to serve without an allocation from stage3 on.`,
+		Example: "  ladder allocs\n  ladder allocs 1 --workload browser",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := workload.ByName(c.workload)
+			if err != nil {
+				return err
+			}
+			l, err := c.lab()
+			if err != nil {
+				return err
+			}
+			servers, err := l.stages(cmd, args)
+			if err != nil {
+				return err
+			}
+			tell := teller(cmd)
+			out := cmd.OutOrStdout()
+			length := cmp.Or(c.seconds, allocSeconds)
+			var views []*allocView
+			for _, server := range servers {
+				tell("recording %s on %s", server.Name, w.Name)
+				v, err := l.allocations(cmd.Context(), server, w, length)
+				if err != nil {
+					return err
+				}
+				views = append(views, v)
+			}
+			if len(views) == 1 {
+				views[0].text(out)
+				return nil
+			}
+			allocTable(out, views)
+			if cmd.Flags().Changed("workload") {
+				return nil
+			}
+			return l.allocMatrix(cmd, servers, views)
+		},
+	}
+	c.flags(cmd, "500ms")
+	return cmd
+}
+
+const allocSeconds = 500 * time.Millisecond
+
+// frugal are the workloads that need no allocation from stage3 on: the request
+// fits the read buffer, and the answer fits the stage's own or is sent as it is.
+var frugal = []string{workload.Hello, "pipelined", "json", "params", "echo", "browser"}
+
+// A site is where objects are allocated.
+type site struct {
+	where string // the function that asks for memory: not the runtime
+	whom  string // the nearest function of the project, when that is another one
+}
+
+type amount struct{ objects, bytes float64 } // per request
+
+// allocView is what one server allocated.
+type allocView struct {
+	server   string
+	workload string
+	outcome  outcome
+	sites    map[site]amount
+	all      amount
+}
+
+// allocations drives a server and compares its heap profile before and after.
+func (l *lab) allocations(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *allocView, err error) {
+	s, err := l.begin(ctx, server, "GODEBUG="+joinGODEBUG(os.Getenv("GODEBUG"), "memprofilerate=1"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	recorder := &heapRecorder{}
+	o, err := s.drive(ctx, w, length, recorder)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
+	}
+	v = &allocView{server: server.Name, workload: w.Name, outcome: o}
+	v.sites, v.all, err = sitesOf(recorder.before, recorder.after, float64(o.requests))
+	return v, err
+}
+
+func joinGODEBUG(old, more string) string {
+	if old == "" {
+		return more
+	}
+	return old + "," + more
+}
+
+// heapRecorder takes the heap profile at both ends.
+type heapRecorder struct {
+	admin         *admin
+	before, after *profile.Profile
+}
+
+func (r *heapRecorder) start(ctx context.Context, s *session) (err error) {
+	r.admin = s.admin
+	r.before, err = s.admin.heap(ctx)
+	return err
+}
+
+func (r *heapRecorder) finish(ctx context.Context) (err error) {
+	r.after, err = r.admin.heap(ctx)
+	return err
+}
+
+func (r *heapRecorder) abandon() {}
+
+// sitesOf is what was allocated between two heap profiles, for each request. What
+// the admin listener and the profiler need for themselves is left out.
+func sitesOf(before, after *profile.Profile, requests float64) (map[site]amount, amount, error) {
+	objects, bytes := -1, -1
+	for i, t := range after.SampleType {
+		switch t.Type {
+		case "alloc_objects":
+			objects = i
+		case "alloc_space":
+			bytes = i
+		}
+	}
+	if objects < 0 || bytes < 0 {
+		return nil, amount{}, fmt.Errorf("the heap profile has no counts of allocations")
+	}
+	sites := map[site]amount{}
+	add := func(p *profile.Profile, sign float64) {
+		for _, s := range p.Sample {
+			f := frames(s)
+			if ofTheProfiler(f) {
+				continue
+			}
+			where := siteOf(f)
+			a := sites[where]
+			a.objects += sign * float64(s.Value[objects]) / requests
+			a.bytes += sign * float64(s.Value[bytes]) / requests
+			sites[where] = a
+		}
+	}
+	add(before, -1)
+	add(after, 1)
+	var all amount
+	for where, a := range sites {
+		// A handful of objects over the whole run is not the price of a request.
+		const few = 20
+		if a.objects*requests < few {
+			delete(sites, where)
+			continue
+		}
+		all.objects += a.objects
+		all.bytes += a.bytes
+	}
+	return sites, all, nil
+}
+
+// ofTheProfiler tells whether an allocation is there only because somebody looks.
+func ofTheProfiler(frames []frame) bool {
+	for _, f := range frames {
+		if strings.HasPrefix(f.name, "net/http.(*conn)") || strings.HasPrefix(f.name, "net/http.(*Server)") || strings.HasPrefix(f.name, "net/http.(*connReader)") ||
+			strings.HasPrefix(f.name, "runtime/pprof.") || strings.HasPrefix(f.name, "net/http/pprof.") {
+			return true
+		}
+	}
+	return false
+}
+
+func siteOf(frames []frame) (s site) {
+	for _, f := range frames {
+		if s.where == "" && f.kind != runtimeCode && f.kind != kernelCode {
+			s.where = f.name
+		}
+		if f.kind == projectCode {
+			if f.name != s.where {
+				s.whom = f.name
+			}
+			return s
+		}
+	}
+	if s.where == "" {
+		s.where = frames[0].name
+	}
+	return s
+}
+
+func (s site) String() string {
+	if s.whom == "" {
+		return s.where
+	}
+	return s.where + ", for " + s.whom
+}
+
+// sorted are the sites of several views, those with the most objects first.
+func sorted(views ...*allocView) []site {
+	most := map[site]float64{}
+	for _, v := range views {
+		for where, a := range v.sites {
+			most[where] = max(most[where], a.objects)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(most), func(a, b site) int {
+		return cmp.Or(cmp.Compare(most[b], most[a]), strings.Compare(a.String(), b.String()))
+	})
+}
+
+func (v *allocView) text(out io.Writer) {
+	fmt.Fprintf(out, "Heap allocations of %s on %s, per request; %s requests\n\n", short(v.server), v.workload, thousands(v.outcome.requests))
+	if len(v.sites) == 0 {
+		fmt.Fprintln(out, "None.")
+		return
+	}
+	fmt.Fprintf(out, "%8s %8s  %s\n", "objects", "bytes", "where")
+	for _, where := range sorted(v) {
+		a := v.sites[where]
+		fmt.Fprintf(out, "%8.3f %8.1f  %s\n", a.objects, a.bytes, where)
+	}
+	fmt.Fprintf(out, "%8.3f %8.1f  all\n", v.all.objects, v.all.bytes)
+}
+
+// allocTable shows several servers side by side, objects only.
+func allocTable(out io.Writer, views []*allocView) {
+	fmt.Fprintf(out, "Heap objects per request on %s, by site\n\n", views[0].workload)
+	for _, v := range views {
+		fmt.Fprintf(out, " %8s", short(v.server))
+	}
+	fmt.Fprintln(out)
+	row := func(name string, format string, value func(*allocView) float64) {
+		for _, v := range views {
+			if n := value(v); n == 0 {
+				fmt.Fprintf(out, " %8s", "–")
+			} else {
+				fmt.Fprintf(out, " "+format, n)
+			}
+		}
+		fmt.Fprintf(out, "  %s\n", name)
+	}
+	for _, where := range sorted(views...) {
+		row(where.String(), "%8.3f", func(v *allocView) float64 { return v.sites[where].objects })
+	}
+	row("objects in all", "%8.3f", func(v *allocView) float64 { return v.all.objects })
+	row("bytes in all", "%8.1f", func(v *allocView) float64 { return v.all.bytes })
+	fmt.Fprintln(out)
+}
+
+// allocMatrix shows the sums for every workload that ought to need none. What
+// views already has is not measured again.
+func (l *lab) allocMatrix(cmd *cobra.Command, servers []run.Server, views []*allocView) error {
+	out, tell := cmd.OutOrStdout(), teller(cmd)
+	const each = 100 * time.Millisecond // counts do not get better with time
+	sums := map[string][]amount{}
+	for _, name := range frugal {
+		w, err := workload.ByName(name)
+		if err != nil {
+			return err
+		}
+		for i, server := range servers {
+			if name == views[i].workload {
+				sums[name] = append(sums[name], views[i].all)
+				continue
+			}
+			tell("recording %s on %s", server.Name, name)
+			v, err := l.allocations(cmd.Context(), server, w, each)
+			if err != nil {
+				return err
+			}
+			sums[name] = append(sums[name], v.all)
+		}
+	}
+	fmt.Fprintf(out, "Heap objects per request, by workload\n\n")
+	for _, server := range servers {
+		fmt.Fprintf(out, " %8s", short(server.Name))
+	}
+	fmt.Fprintln(out)
+	for _, name := range frugal {
+		for _, a := range sums[name] {
+			if a.objects == 0 {
+				fmt.Fprintf(out, " %8s", "–")
+			} else {
+				fmt.Fprintf(out, " %8.3f", a.objects)
+			}
+		}
+		fmt.Fprintf(out, "  %s\n", name)
+	}
+	return nil
+}

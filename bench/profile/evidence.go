@@ -1,0 +1,259 @@
+package profile
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+// evidence is one thing that can be seen before a change is measured. One kind
+// of field is filled in.
+type evidence struct {
+	Categories []string `yaml:"categories"`
+	Saves      float64  `yaml:"saves"` // the share of them that the change can save; below 0 what it adds
+	Of         string   `yaml:"of"`    // "changed": of the server after the change
+
+	Outside []string `yaml:"outside"`
+	Within  []string `yaml:"within"`
+
+	Counters []string `yaml:"counters"`
+
+	Noise bool `yaml:"noise"`
+}
+
+const ofChanged = "changed"
+
+// look shows the evidence, on the first workload.
+func (j *journey) look(ctx context.Context) error {
+	workloads, err := j.turn.workloads()
+	if err != nil {
+		return err
+	}
+	w := workloads[0]
+	records := map[string]*record{}
+	var s *sampler
+	record := func(server run.Server) (*record, error) {
+		if s == nil {
+			if s, err = newSampler(ctx, j.lab, sourceAuto, j.seconds, j.tell); err != nil {
+				return nil, err
+			}
+		}
+		if r := records[server.Name]; r != nil {
+			return r, nil
+		}
+		all, err := s.takeAll(ctx, []run.Server{server}, w, j.tell)
+		if err != nil {
+			return nil, err
+		}
+		records[server.Name] = all[0][0]
+		return all[0][0], nil
+	}
+	defer func() {
+		if s != nil {
+			s.close()
+		}
+	}()
+	for _, e := range j.turn.Evidence {
+		server := j.base
+		if e.Of == ofChanged {
+			server = j.changed
+		}
+		switch {
+		case len(e.Categories) > 0:
+			r, err := record(server)
+			if err != nil {
+				return err
+			}
+			j.showCategories(r, e)
+		case len(e.Outside) > 0:
+			before, err := record(j.base)
+			if err != nil {
+				return err
+			}
+			after, err := record(j.changed)
+			if err != nil {
+				return err
+			}
+			j.showOutside(before, after, e)
+		case len(e.Counters) > 0:
+			if err := j.showCounters(ctx, workloads, e); err != nil {
+				return err
+			}
+		case e.Noise:
+			if err := j.showNoise(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *journey) say(format string, args ...any) {
+	fmt.Fprintf(j.out, "  "+format+"\n", args...)
+}
+
+// showCategories gives the share of some categories and Amdahl's ceiling.
+func (j *journey) showCategories(r *record, e evidence) {
+	parts := r.split()
+	var sum float64
+	var rows []string
+	for _, name := range e.Categories {
+		i := slices.Index(categoryNames[:], name)
+		sum += parts[i]
+		rows = append(rows, fmt.Sprintf("%s %.2f µs", name, parts[i]/1e3))
+	}
+	share := sum / r.outcome.cpu()
+	j.say("CPU time of %s on %s: %.2f µs per request (%s, %s samples), of it", r.server, r.workload, r.outcome.cpu()/1e3, r.source, thousands(r.samples))
+	j.say("  %s: %s in all", strings.Join(rows, ", "), percent(share))
+	switch {
+	case e.Saves < 0:
+		j.say("  with %.0f%% more of it, the server would lose up to %s", -100*e.Saves, percent(1-1/(1-share*e.Saves)))
+	case e.Saves < 1:
+		j.say("  if %.0f%% of that were saved, the server could gain %s at most", 100*e.Saves, percent(ceiling(share*e.Saves)))
+	default:
+		j.say("  if none of it were left, the server could gain %s at most", percent(ceiling(share)))
+	}
+}
+
+// showOutside gives the time in some functions that is not in those below them,
+// before and after the change.
+func (j *journey) showOutside(before, after *record, e evidence) {
+	j.say("CPU time on %s (%s)", before.workload, before.source)
+	for _, r := range []*record{before, after} {
+		within, around := r.outside(e)
+		if within+around == 0 {
+			j.say("  this source does not see into the kernel, where the two calls differ")
+			return
+		}
+		j.say("  %-14s %5.2f µs (%s) in %s, %.2f µs (%s) in the call around it; %s samples", r.server+":",
+			r.perRequest(within)/1e3, percent(float64(within)/float64(r.weight)), strings.Join(e.Within, ", "),
+			r.perRequest(around)/1e3, percent(float64(around)/float64(r.weight)), thousands(r.samples))
+	}
+	j.say("  only the call around it is another one")
+}
+
+// outside weighs the stacks that have one of the inner functions, and those that
+// have an outer one alone.
+func (r *record) outside(e evidence) (within, around int64) {
+	for _, s := range r.stacks {
+		has := func(names []string) bool {
+			return slices.ContainsFunc(s.frames, func(f frame) bool { return f.kind == kernelCode && slices.Contains(names, f.name) })
+		}
+		switch {
+		case has(e.Within):
+			within += s.weight
+		case has(e.Outside):
+			around += s.weight
+		}
+	}
+	return within, around
+}
+
+// showCounters drives the server before and after the change for a moment.
+func (j *journey) showCounters(ctx context.Context, workloads []workload.Workload, e evidence) error {
+	const moment = 200 * time.Millisecond
+	j.say("%-24s %14s %14s   per request", "counters", j.base.Name, j.changed.Name)
+	for _, w := range workloads {
+		var both []outcome
+		for _, server := range []run.Server{j.base, j.changed} {
+			s, err := j.lab.begin(ctx, server)
+			if err != nil {
+				return err
+			}
+			o, err := s.drive(ctx, w, moment)
+			if closeErr := s.close(); err == nil {
+				err = closeErr
+			}
+			if err != nil {
+				return err
+			}
+			both = append(both, o)
+		}
+		for _, name := range e.Counters {
+			value := func(o outcome) float64 {
+				if n, ok := o.counters.Runtime[name]; ok {
+					return float64(n) / float64(o.requests)
+				}
+				return o.perRequest(name)
+			}
+			j.say("  %-22s %14s %14s", w.Name+": "+strings.ReplaceAll(name, "_", " "), tidy(value(both[0])), tidy(value(both[1])))
+		}
+	}
+	return nil
+}
+
+// tidy writes a count per request.
+func tidy(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v >= 100:
+		return thousands(int64(math.Round(v)))
+	}
+	return strconv.FormatFloat(v, 'f', 3, 64)
+}
+
+// showNoise measures one server against itself, a few times and briefly.
+func (j *journey) showNoise(ctx context.Context, w workload.Workload) error {
+	const times, moment = 8, 300 * time.Millisecond
+	var speeds []float64
+	for range times {
+		s, err := j.lab.begin(ctx, j.base)
+		if err != nil {
+			return err
+		}
+		o, err := s.drive(ctx, w, moment)
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return err
+		}
+		speeds = append(speeds, o.result.RequestsPerSecond)
+	}
+	least, most := slices.Min(speeds), slices.Max(speeds)
+	j.say("%s measured %d times, each on its own: from %s to %s requests per second.", j.base.Name, times, thousands(int64(least)), thousands(int64(most)))
+	j.say("  so any one of these against another is a \"difference\" of up to %s, and nothing has changed", percent(most/least-1))
+	return nil
+}
+
+var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\w+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)
+
+// bench runs the turn's benchmarks before and after the change.
+func (j *journey) bench(ctx context.Context) error {
+	t := j.turn
+	what := t.Benchmark
+	var results [2]map[string]float64
+	for i, edits := range [][]edit{nil, t.Edits} {
+		o := newOverlay(j.lab.root)
+		if err := o.apply(edits); err != nil {
+			return err
+		}
+		o.files[filepath.Join(what.Folder, "wrong_turn_test.go")] = what.Text
+		text, err := o.goCommand(ctx, "test", "-run", "^$", "-bench", "^Benchmark("+what.Whole+"|"+what.Less+")$", "-benchtime", "200ms", "./"+what.Folder)
+		if err != nil {
+			return fmt.Errorf("the benchmark of %s fails: %w", t.Name, err)
+		}
+		results[i] = map[string]float64{}
+		for _, m := range benchmarkLine.FindAllStringSubmatch(text, -1) {
+			if results[i][m[1]], err = strconv.ParseFloat(m[2], 64); err != nil {
+				return err
+			}
+		}
+		if len(results[i]) != 2 {
+			return fmt.Errorf("the benchmark of %s printed what is not understood: %s", t.Name, oneLine(text))
+		}
+	}
+	j.say("go test -bench says of %s: %.1f ns before, %.1f ns after (with what it leads to, %.1f and %.1f ns)", what.What,
+		results[0][what.Whole]-results[0][what.Less], results[1][what.Whole]-results[1][what.Less], results[0][what.Whole], results[1][what.Whole])
+	return nil
+}

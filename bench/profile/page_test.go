@@ -1,0 +1,171 @@
+package profile
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// half is a second recording, of a server that needs half the time for the same.
+func half(t *testing.T) *record {
+	r := recorded(t, "perf")
+	r.server = "stage1-reuseport"
+	r.outcome.counters.Runtime = map[string]int64{"cpu_ns": 100_000_000}
+	return r
+}
+
+func written(t *testing.T, sides ...[]*record) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "flame.html")
+	require.NoError(t, writeFile(path, newPage(sides, "abc").write))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func dataOf(t *testing.T, html string) (d struct {
+	Names [][2]any
+	Views []struct {
+		Title, Source, About string
+		Labels               []string
+		Step                 []float64
+		Tree                 []any
+	}
+}) {
+	t.Helper()
+	_, rest, ok := strings.Cut(html, `<script id="data" type="application/json">`)
+	require.True(t, ok)
+	text, _, ok := strings.Cut(rest, "</script>")
+	require.True(t, ok)
+	require.NoError(t, json.Unmarshal([]byte(text), &d))
+	return d
+}
+
+func TestPageIsSelfContained(t *testing.T) {
+	html := written(t, []*record{recorded(t, "go"), recorded(t, "perf")})
+	for _, m := range regexp.MustCompile(`(?i)(?:src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		require.Equal(t, "data:,", m[1])
+	}
+	require.NotRegexp(t, `(?i)url\(|@import|https?://|fetch\(|XMLHttpRequest`, html)
+	d := dataOf(t, html)
+	require.Len(t, d.Views, 2)
+	require.Equal(t, "perf (cpu-clock)", d.Views[0].Source, "the one that sees more comes first")
+	require.Equal(t, goSource, d.Views[1].Source)
+	require.Contains(t, d.Views[0].About, "20.00 µs of server CPU per request")
+	require.Contains(t, html, "prefers-color-scheme: dark")
+}
+
+func TestNamesCannotBreakThePage(t *testing.T) {
+	r := recorded(t, "go")
+	r.stacks[0].frames = append([]frame{{`</script><script>alert("1")`, libraryCode}}, r.stacks[0].frames...)
+	html := written(t, []*record{r})
+	require.NotContains(t, html, `<script>alert`)
+	require.NotEmpty(t, dataOf(t, html).Names)
+}
+
+// Every frame is at least as wide as what lies on it, and the root is the CPU time of a request.
+func TestTreeAddsUp(t *testing.T) {
+	root := treeOf(false, recorded(t, "perf"))
+	require.InEpsilon(t, 20_000, root.values[0], 1e-9)
+	checkTree(t, root)
+}
+
+func checkTree(t *testing.T, n *node) {
+	for side, v := range n.values {
+		sum := 0.0
+		for _, c := range n.children {
+			sum += c.values[side]
+		}
+		require.LessOrEqual(t, sum, v+1e-6, n.frame.name)
+	}
+	for _, c := range n.children {
+		checkTree(t, c)
+	}
+}
+
+// The same samples, from a server that answered twice as many requests in the
+// same time, are half as much for each of them.
+func TestDifferenceIsPerRequest(t *testing.T) {
+	root := treeOf(true, recorded(t, "perf"), half(t))
+	require.InEpsilon(t, 20_000, root.values[0], 1e-9)
+	require.InEpsilon(t, 10_000, root.values[1], 1e-9)
+	checkTree(t, root)
+	parts := recorded(t, "perf").split()
+	for _, c := range root.children {
+		require.InEpsilon(t, c.values[0], 2*c.values[1], 1e-9)
+		require.Contains(t, categoryNames, c.frame.name)
+		for i, name := range categoryNames {
+			if name == c.frame.name {
+				require.InEpsilon(t, parts[i], c.values[0], 1e-9)
+			}
+		}
+	}
+	d := dataOf(t, written(t, []*record{recorded(t, "perf")}, []*record{half(t)}))
+	require.Len(t, d.Views, 3)
+	require.Equal(t, "difference", d.Views[0].Title)
+	require.Equal(t, []string{"stage0", "stage1"}, d.Views[0].Labels)
+	require.Equal(t, "stage1", d.Views[2].Title)
+}
+
+func TestRecordingsOfOneServerJoin(t *testing.T) {
+	r := recorded(t, "perf")
+	samples, weight := r.samples, r.weight
+	require.NoError(t, r.join(recorded(t, "perf")))
+	require.Equal(t, 2*samples, r.samples)
+	require.Equal(t, 2*weight, r.weight)
+	require.Equal(t, int64(20_000), r.outcome.requests)
+	require.InEpsilon(t, 20_000, r.outcome.cpu(), 1e-9)
+	require.NoError(t, r.profile.CheckValid())
+}
+
+// A file that could not be finished is not there, nor is anything else.
+func TestNoBrokenFile(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "flame.html")
+	full := errors.New("no space left")
+	require.ErrorIs(t, writeFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, "half of a page")
+		require.NoError(t, err)
+		return full
+	}), full)
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// Zoom and search, in a real browser where there is one.
+func TestPageWorksInABrowser(t *testing.T) {
+	var browser string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			browser = path
+			break
+		}
+	}
+	if browser == "" || testing.Short() {
+		t.Skip("no Chromium here, or -short")
+	}
+	folder := t.TempDir()
+	path := filepath.Join(folder, "flame.html")
+	require.NoError(t, writeFile(path, newPage([][]*record{{recorded(t, "perf")}, {half(t)}}, "").write))
+	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+		"--user-data-dir="+filepath.Join(folder, "browser"), "--window-size=1400,900", "--dump-dom",
+		"file://"+path+"#graph=stage0&search=tcp_sendmsg&zoom=main.(*conn).parse")
+	cmd.Env = append(os.Environ(), "HOME="+folder)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	html := string(out)
+	require.Regexp(t, `<output id="matched"[^>]*>[0-9.]+% of the whole</output>`, html)
+	require.Regexp(t, `<p id="detail"[^>]*>main\.\(\*conn\)\.parse — [0-9.]+% of the whole, [0-9.]+ µs per request`, html)
+	require.Regexp(t, `class="frame project faded"[^>]*>main\.\(\*loop\)\.run<`, html, "what lies below the frame that is zoomed into")
+	require.NotContains(t, html, ">tcp_sendmsg<", "nothing beside it is drawn")
+	require.Contains(t, html, `<button id="out" type="button">`, "zoomed, so that one can zoom out")
+}

@@ -1,0 +1,235 @@
+package profile
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/pprof/profile"
+)
+
+// perfRecorder samples a server with perf, stacks of kernel and program
+// together.
+type perfRecorder struct {
+	event string // "cycles" or "cpu-clock"
+	cpus  []int  // for perf itself
+
+	folder  string
+	control *perfControl
+	process *process
+	binary  string
+	stopped bool
+
+	inliners map[string]*inliner // by binary
+}
+
+const (
+	// perfRate is in samples per second of CPU time: about 1% of overhead.
+	perfRate = 1999
+
+	hardwareEvent = "cycles"
+	softwareEvent = "cpu-clock"
+
+	perfLimit = 15 * time.Second
+)
+
+// perfUnavailable says why there is no profile by perf, and what to do about it.
+// It is one line, and not the end of the matter: the Go profile is always there.
+type perfUnavailable struct{ reason string }
+
+func (e *perfUnavailable) Error() string { return e.reason }
+
+func unavailable(format string, args ...any) error {
+	return &perfUnavailable{fmt.Sprintf(format, args...)}
+}
+
+// newPerfRecorder finds out what perf can do here, by trying it on a process
+// that ends at once.
+func newPerfRecorder(ctx context.Context, cpus []int) (*perfRecorder, error) {
+	if _, err := exec.LookPath("perf"); err != nil {
+		return nil, unavailable("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
+	}
+	// perf stat says plainly what record would replace by something else.
+	event := hardwareEvent
+	text, err := perfOutput(ctx, "stat", "-x", ",", "-e", hardwareEvent, "--", "true")
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil || strings.Contains(text, "<not supported>") || strings.Contains(text, "<not counted>") {
+		event = softwareEvent
+	}
+	folder, err := os.MkdirTemp("", "ladder-perf-")
+	if err != nil {
+		return nil, err
+	}
+	r := &perfRecorder{event: event, cpus: cpus, folder: folder, inliners: map[string]*inliner{}}
+	text, err = perfOutput(ctx, "record", "-q", "-e", event+":k", "-g", "-o", filepath.Join(folder, "try.data"), "--", "true")
+	if ctx.Err() != nil {
+		r.remove()
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		r.remove()
+		return nil, perfRefused(text, err)
+	}
+	return r, nil
+}
+
+// perfRefused explains why perf did not start.
+func perfRefused(text string, err error) error {
+	const paranoid = "/proc/sys/kernel/perf_event_paranoid"
+	if level, readErr := os.ReadFile(paranoid); readErr == nil && os.Geteuid() != 0 {
+		if n, _ := strconv.Atoi(strings.TrimSpace(string(level))); n > 1 {
+			return unavailable("perf may not look into the kernel (kernel.perf_event_paranoid is %d): sudo sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0", n)
+		}
+	}
+	if strings.Contains(text, "perf_event_paranoid") || strings.Contains(text, "ermission") {
+		return unavailable("perf is not permitted here (a container without CAP_PERFMON, perhaps): run as root, or sudo sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0")
+	}
+	return unavailable("perf does not work here: %s", oneLine(cmp.Or(text, err.Error())))
+}
+
+// oneLine keeps the beginning of a text, in one line.
+func oneLine(text string) string {
+	const longest = 200
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return text
+}
+
+func perfOutput(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "perf", args...)
+	var text bytes.Buffer
+	cmd.Stderr = &text // perf stat counts there; what perf record prints for its command is of no use
+	err := cmd.Run()
+	return text.String(), err
+}
+
+func (r *perfRecorder) data() string { return filepath.Join(r.folder, "perf.data") }
+
+// start returns once perf samples.
+func (r *perfRecorder) start(ctx context.Context, s *session) error {
+	control, files, err := newPerfControl()
+	if err != nil {
+		return err
+	}
+	r.control, r.binary, r.stopped = control, s.path, false
+	r.process, err = start(ctx, command{name: "perf record", path: "perf", cpus: r.cpus, files: files, args: []string{
+		"record", "-q", "-g", "-e", r.event, "-F", strconv.Itoa(perfRate), "-D", "-1", "--control", "fd:3,4",
+		"-p", strconv.Itoa(s.pid()), "-o", r.data(),
+	}})
+	if err != nil {
+		return err
+	}
+	if err := control.order("enable"); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.process.end()
+		return perfRefused(r.process.text(), err)
+	}
+	return nil
+}
+
+// perfControl gives perf orders and hears that they were carried out: see
+// perf-record(1) and perf-stat(1), --control.
+type perfControl struct {
+	orders  *os.File
+	answers *os.File
+}
+
+// newPerfControl returns the files that perf gets as its descriptors 3 and 4, too.
+func newPerfControl() (*perfControl, []*os.File, error) {
+	orderReader, orderWriter, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	answerReader, answerWriter, err := os.Pipe()
+	if err != nil {
+		orderReader.Close()
+		orderWriter.Close()
+		return nil, nil, err
+	}
+	return &perfControl{orders: orderWriter, answers: answerReader}, []*os.File{orderReader, answerWriter}, nil
+}
+
+// order fails when perf has ended instead.
+func (c *perfControl) order(word string) error {
+	if _, err := c.orders.WriteString(word + "\n"); err != nil {
+		return err
+	}
+	if err := c.answers.SetReadDeadline(time.Now().Add(perfLimit)); err != nil {
+		return err
+	}
+	answer := make([]byte, 16)
+	n, err := c.answers.Read(answer)
+	if err == nil && !bytes.HasPrefix(answer[:n], []byte("ack")) {
+		err = fmt.Errorf("perf answered %q", answer[:n])
+	}
+	return err
+}
+
+func (c *perfControl) close() {
+	c.orders.Close()
+	c.answers.Close()
+}
+
+// finish ends the sampling; profile then reads what there is.
+func (r *perfRecorder) finish(context.Context) error {
+	// One that has ended by itself has lost its server, or was killed.
+	if !r.process.alive() {
+		return r.process.obituary()
+	}
+	if err := r.control.order("disable"); err != nil {
+		return fmt.Errorf("perf does not stop: %w", err)
+	}
+	if err := r.process.stop(syscall.SIGINT); err != nil {
+		return err
+	}
+	r.stopped = true
+	return nil
+}
+
+func (r *perfRecorder) abandon() {
+	if r.process != nil {
+		r.process.end()
+		r.control.close()
+		r.process = nil
+	}
+}
+
+// profile turns what was recorded into pprof's form.
+func (r *perfRecorder) profile(ctx context.Context) (*profile.Profile, error) {
+	if !r.stopped {
+		return nil, errors.New("the recording by perf was cut short")
+	}
+	cmd := exec.CommandContext(ctx, "perf", "script", "-i", r.data(), "-F", "tid,period,event,ip,sym,dso", "--no-inline")
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("perf cannot read what it recorded: %s", oneLine(cmp.Or(complaints.String(), err.Error())))
+	}
+	names, ok := r.inliners[r.binary]
+	if !ok {
+		names = newInliner(r.binary)
+		r.inliners[r.binary] = names
+	}
+	return parseScript(&out, r.event, names)
+}
+
+// remove deletes its files.
+func (r *perfRecorder) remove() { os.RemoveAll(r.folder) }

@@ -1,0 +1,324 @@
+package profile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+)
+
+var buildFolder string
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "ladder-profile-test-")
+	if err != nil {
+		panic(err)
+	}
+	buildFolder = folder
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+// built has the generator's command and two stages.
+var built = sync.OnceValue(func() error {
+	text, err := exec.Command("go", "build", "-buildvcs=false", "-o", buildFolder+string(filepath.Separator),
+		"../cmd/ladder", "../../stage2-conn-timer", "../../stage5-speculative-read").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, text)
+	}
+	return nil
+})
+
+func testLab(t *testing.T) *lab {
+	t.Helper()
+	require.NoError(t, built())
+	cpus, err := netpoll.CPUs()
+	require.NoError(t, err)
+	place, err := run.Arrange(cpus, "")
+	require.NoError(t, err)
+	return &lab{root: "../..", bin: buildFolder, out: t.TempDir(), command: filepath.Join(buildFolder, "ladder"), place: place, workers: 1, warmup: 5 * time.Millisecond}
+}
+
+func stage(name string) run.Server {
+	return run.Server{Name: name, Path: filepath.Join(buildFolder, name), Admin: true}
+}
+
+// few is hello over few connections.
+func few(t *testing.T) workload.Workload {
+	t.Helper()
+	w, err := workload.ByName(workload.Hello)
+	require.NoError(t, err)
+	w.Connections = 4
+	return w
+}
+
+const moment = 100 * time.Millisecond
+
+func TestCountersCoverTheMeasuredPartOnly(t *testing.T) {
+	l := testLab(t)
+	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
+	require.NoError(t, err)
+	o, err := s.drive(t.Context(), few(t), moment)
+	require.NoError(t, err)
+	require.NoError(t, s.close())
+	require.Equal(t, int64(o.result.Requests+o.result.Late), o.requests, "neither the warm-up nor a request less")
+	require.Positive(t, o.cpu())
+	require.Zero(t, o.counters.Total["accepts"])
+	require.Zero(t, o.counters.Total["closes"])
+	require.Equal(t, o.requests, o.counters.Total["reads"])
+	require.Equal(t, o.requests, o.counters.Total["writes"])
+}
+
+func TestStraceAgreesWithTheCounters(t *testing.T) {
+	l := testLab(t)
+	strace, err := newStraceRecorder(l.place.Own)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer strace.remove()
+	v, err := l.countCalls(t.Context(), stage("stage2-conn-timer"), few(t), moment, strace, nil)
+	if err != nil && strings.Contains(err.Error(), "may not attach") {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	_, name := v.disagreement()
+	require.Empty(t, name, "counters %v, strace %v", v.own, v.strace)
+	var out strings.Builder
+	v.text(&out)
+	require.Contains(t, out.String(), "The two counts agree.")
+	require.Contains(t, out.String(), "epoll_ctl               1.000    1.0")
+	require.Contains(t, out.String(), "Go runtime")
+}
+
+func TestNoAllocationFromStage3On(t *testing.T) {
+	l := testLab(t)
+	before, err := l.allocations(t.Context(), stage("stage2-conn-timer"), few(t), moment)
+	require.NoError(t, err)
+	require.Contains(t, before.sites, site{"net/http.readRequest", "main.(*conn).parse"})
+	require.InDelta(t, 1, before.sites[site{"net/http.readRequest", "main.(*conn).parse"}].objects, 0.05, "one for each request")
+	require.Greater(t, before.all.objects, 5.0)
+
+	after, err := l.allocations(t.Context(), stage("stage5-speculative-read"), few(t), moment)
+	require.NoError(t, err)
+	require.Empty(t, after.sites)
+	var out strings.Builder
+	allocTable(&out, []*allocView{before, after})
+	require.Regexp(t, `1\.0\d\d +–  net/http\.readRequest, for main\.\(\*conn\)\.parse`, out.String())
+	after.text(&out)
+	require.Contains(t, out.String(), "None.")
+}
+
+// The whole way with Go's own profiler, which needs no tool and no permission.
+func TestFlameGraphWithGoAlone(t *testing.T) {
+	l := testLab(t)
+	var told []string
+	tell := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	s, err := newSampler(t.Context(), l, sourceGo, 600*time.Millisecond, tell)
+	require.NoError(t, err)
+	defer s.close()
+	sides, err := s.takeAll(t.Context(), []run.Server{stage("stage2-conn-timer")}, few(t), tell)
+	require.NoError(t, err)
+	require.Contains(t, told[0], "CPU profile of Go")
+	var out strings.Builder
+	require.NoError(t, l.writeFlame(&out, sides))
+	require.Contains(t, out.String(), "kernel: TCP send")
+	require.FileExists(t, filepath.Join(l.out, "flame-stage2-hello.html"))
+	b, err := os.ReadFile(filepath.Join(l.out, "profile-stage2-hello-go.pb.gz"))
+	require.NoError(t, err)
+	p, err := parseProfile(b)
+	require.NoError(t, err)
+	require.Contains(t, p.Comments[0], "stage2-conn-timer on hello")
+}
+
+func TestPerfSeesIntoTheKernel(t *testing.T) {
+	l := testLab(t)
+	perf, err := newPerfRecorder(t.Context(), l.place.Own)
+	var no *perfUnavailable
+	if errors.As(err, &no) {
+		t.Skip(no.reason)
+	}
+	require.NoError(t, err)
+	s := &sampler{lab: l, perf: perf, seconds: 400 * time.Millisecond, tell: t.Logf}
+	defer s.close()
+	records, err := s.take(t.Context(), stage("stage2-conn-timer"), few(t))
+	require.NoError(t, err)
+	parts := records[0].split()
+	require.Positive(t, parts[kernelSend])
+	require.Positive(t, parts[parsing]+parts[headMaking]+parts[goMemory]+parts[looping])
+	inlined := false
+	for _, l := range records[0].profile.Location {
+		inlined = inlined || len(l.Line) > 1
+	}
+	require.True(t, inlined, "functions inside others have their names")
+}
+
+// perf that refuses is one line and no end of the matter.
+func TestWithoutPermissionGoIsUsed(t *testing.T) {
+	l := testLab(t)
+	folder := t.TempDir()
+	refusing := "#!/bin/sh\necho 'Error: Access to performance monitoring and observability operations is limited. Consider perf_event_paranoid' >&2\nexit 255\n"
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "perf"), []byte(refusing), 0o755))
+	t.Setenv("PATH", folder)
+	var told []string
+	tell := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	s, err := newSampler(t.Context(), l, sourceAuto, 0, tell)
+	require.NoError(t, err)
+	require.True(t, s.useGo)
+	require.Nil(t, s.perf)
+	require.Len(t, told, 1)
+	require.NotContains(t, told[0], "\n")
+	require.Contains(t, told[0], "CPU profile of Go")
+	require.Contains(t, told[0], "kernel.perf_event_paranoid=1 kernel.kptr_restrict=0")
+
+	_, err = newSampler(t.Context(), l, sourcePerf, 0, tell)
+	require.ErrorContains(t, err, "perf_event_paranoid")
+	require.NotContains(t, err.Error(), "\n")
+
+	t.Setenv("PATH", t.TempDir())
+	_, err = newSampler(t.Context(), l, sourcePerf, 0, tell)
+	require.ErrorContains(t, err, "perf is not installed")
+}
+
+func TestIdleServerHasNoProfile(t *testing.T) {
+	l := testLab(t)
+	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
+	require.NoError(t, err)
+	_, err = takeRunning(t.Context(), s.admin.address, 100*time.Millisecond)
+	require.ErrorIs(t, err, errIdle)
+	require.NotContains(t, err.Error(), "\n")
+	require.NoError(t, s.close())
+}
+
+// killer kills the server in the middle of its recording.
+type killer struct{ recorder }
+
+func (k killer) start(ctx context.Context, s *session) error {
+	if err := k.recorder.start(ctx, s); err != nil {
+		return err
+	}
+	return s.process.kill()
+}
+
+func TestServerThatDiesIsNamed(t *testing.T) {
+	l := testLab(t)
+	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
+	require.NoError(t, err)
+	_, err = s.drive(t.Context(), few(t), moment, killer{&goRecorder{seconds: 2}})
+	require.ErrorContains(t, err, "stage2-conn-timer ended (signal: killed)")
+	require.NotContains(t, err.Error(), "\n")
+	require.Error(t, s.close())
+	require.Empty(t, children(t))
+}
+
+func TestInterruptedRecordingLeavesNothing(t *testing.T) {
+	l := testLab(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := l.begin(ctx, stage("stage2-conn-timer"))
+	require.NoError(t, err)
+	defer s.process.end()
+	_, err = s.drive(ctx, few(t), time.Minute, canceller{cancel})
+	require.ErrorIs(t, err, context.Canceled)
+	s.process.end()
+	require.Empty(t, children(t))
+}
+
+type canceller struct{ cancel context.CancelFunc }
+
+func (c canceller) start(context.Context, *session) error { c.cancel(); return nil }
+func (c canceller) finish(context.Context) error          { return nil }
+func (c canceller) abandon()                              {}
+
+// children lists the processes that this one has started and that are still there.
+func children(t *testing.T) (out []string) {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	for _, task := range tasks {
+		b, _ := os.ReadFile(task) // a thread may have ended
+		out = append(out, strings.Fields(string(b))...)
+	}
+	return out
+}
+
+// A profile that breaks off is no profile.
+func TestProfileThatIsCutShort(t *testing.T) {
+	whole, err := os.ReadFile("testdata/stage0-go.pb.gz")
+	require.NoError(t, err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch q.URL.Path {
+		case "/debug/counters":
+			fmt.Fprint(w, `{"stage":"stage2-conn-timer","total":{"requests":1},"runtime":{}}`)
+		case "/debug/pprof/goroutine":
+			fmt.Fprint(w, "runtime/pprof.profileWriter")
+		case "/debug/pprof/profile":
+			w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
+			w.Write(whole[:len(whole)/2])
+		}
+	}))
+	defer server.Close()
+	_, err = takeRunning(t.Context(), server.Listener.Addr().String(), time.Second)
+	require.ErrorContains(t, err, "cut short")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+func TestNobodyListens(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	_, err = takeRunning(t.Context(), address, time.Second)
+	require.ErrorContains(t, err, "refused")
+}
+
+func TestCommandsRefuseWhatTheyDoNotKnow(t *testing.T) {
+	for line, want := range map[string]string{
+		"flame":                         "one stage, or two",
+		"flame 1 2 3":                   "one stage, or two",
+		"flame 9":                       `no stage "9"`,
+		"flame 3 --workload helo":       `no workload "helo"`,
+		"flame 3 --admin :9090":         "leave the stage away",
+		"where --source both":           "one source",
+		"where --seconds -1s":           "--seconds must be positive",
+		"where 3 --layout sideways":     "no layout",
+		"stat 9":                        `no stage "9"`,
+		"allocs 9":                      `no stage "9"`,
+		"syscalls --workers -1":         "--workers",
+		"wrong-turn shortcut":           `no wrong turn "shortcut"`,
+		"wrong-turn router --rounds -1": "--rounds",
+	} {
+		root := &cobra.Command{Use: "ladder", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(Commands()...)
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetErr(&out)
+		root.SetArgs(strings.Fields(line))
+		err := root.ExecuteContext(t.Context())
+		require.ErrorContains(t, err, want, line)
+		require.NotContains(t, err.Error(), "\n", line)
+	}
+	names := []string{}
+	for _, c := range Commands() {
+		names = append(names, c.Name())
+		require.NotEmpty(t, c.Short)
+		require.NotEmpty(t, c.Long)
+	}
+	require.Equal(t, []string{"flame", "where", "syscalls", "allocs", "stat", "wrong-turn"}, names)
+}

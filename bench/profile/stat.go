@@ -1,0 +1,228 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+func newStat() *cobra.Command {
+	var c common
+	cmd := &cobra.Command{
+		Use:   "stat [stage...]",
+		Short: "Count instructions, cycles and cache misses per request with perf stat (make stat)",
+		Long: `Count what the CPU does for a request, with perf stat: instructions, cycles, cache
+and branch misses where there are hardware counters, and what the kernel counts
+everywhere. Without a stage, all six side by side.`,
+		Example: "  ladder stat\n  ladder stat 4 5 --workload body64k",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := workload.ByName(c.workload)
+			if err != nil {
+				return err
+			}
+			l, err := c.lab()
+			if err != nil {
+				return err
+			}
+			if _, err := exec.LookPath("perf"); err != nil {
+				return errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
+			}
+			servers, err := l.stages(cmd, args)
+			if err != nil {
+				return err
+			}
+			tell := teller(cmd)
+			var views []*statView
+			for _, server := range servers {
+				tell("counting %s on %s", server.Name, w.Name)
+				v, err := l.stat(cmd.Context(), server, w, cmp.Or(c.seconds, statSeconds))
+				if err != nil {
+					return err
+				}
+				views = append(views, v)
+			}
+			statTable(cmd.OutOrStdout(), views)
+			return nil
+		},
+	}
+	c.flags(cmd, "1s")
+	return cmd
+}
+
+const statSeconds = time.Second
+
+// statEvents are what is counted, and how it is called in the table.
+var statEvents = []struct {
+	event, name string
+	hardware    bool
+}{
+	{"instructions", "instructions", true},
+	{"cycles", "cycles", true},
+	{"cache-references", "cache references", true},
+	{"cache-misses", "cache misses", true},
+	{"branches", "branches", true},
+	{"branch-misses", "branch misses", true},
+	{"context-switches", "context switches", false},
+	{"cpu-migrations", "CPU migrations", false},
+	{"page-faults", "page faults", false},
+}
+
+// statView is what perf stat counted of one server.
+type statView struct {
+	server   string
+	workload string
+	requests int64
+	counts   map[string]float64 // what could not be counted is missing
+}
+
+func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *statView, err error) {
+	s, err := l.begin(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	recorder := &statRecorder{cpus: l.place.Own}
+	o, err := s.drive(ctx, w, length, recorder)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
+	}
+	return &statView{server: server.Name, workload: w.Name, requests: o.requests, counts: recorder.counts}, nil
+}
+
+// statRecorder runs perf stat beside a server.
+type statRecorder struct {
+	cpus    []int
+	process *process
+	control *perfControl
+	counts  map[string]float64
+}
+
+func (r *statRecorder) start(ctx context.Context, s *session) error {
+	var events []string
+	for _, e := range statEvents {
+		events = append(events, e.event)
+	}
+	control, files, err := newPerfControl()
+	if err != nil {
+		return err
+	}
+	r.control = control
+	r.process, err = start(ctx, command{name: "perf stat", path: "perf", cpus: r.cpus, files: files, args: []string{
+		"stat", "-x", ",", "-e", strings.Join(events, ","), "-D", "-1", "--control", "fd:3,4", "-p", strconv.Itoa(s.pid()),
+	}})
+	if err != nil {
+		return err
+	}
+	if err := control.order("enable"); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.process.end()
+		return perfRefused(r.process.text(), err)
+	}
+	return nil
+}
+
+func (r *statRecorder) finish(context.Context) error {
+	if !r.process.alive() {
+		return r.process.obituary()
+	}
+	if err := r.process.stop(syscall.SIGINT); err != nil {
+		return err
+	}
+	var err error
+	r.counts, err = parseStat(r.process.text())
+	return err
+}
+
+func (r *statRecorder) abandon() {
+	if r.process != nil {
+		r.process.end()
+		r.control.close()
+		r.process = nil
+	}
+}
+
+// parseStat reads what perf stat -x, prints: value, unit, event, and more. What
+// cannot be counted has a value in angle brackets.
+func parseStat(text string) (map[string]float64, error) {
+	counts := map[string]float64{}
+	known := false
+	for line := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSpace(line), ",")
+		if len(f) < 3 {
+			continue
+		}
+		event, _, _ := strings.Cut(f[2], ":") // :u, where the kernel may not be counted
+		for _, e := range statEvents {
+			if e.event != event {
+				continue
+			}
+			known = true
+			if v, err := strconv.ParseFloat(f[0], 64); err == nil {
+				counts[event] = v
+			}
+		}
+	}
+	if !known {
+		return nil, fmt.Errorf("what perf stat printed is not understood: %s", oneLine(text))
+	}
+	return counts, nil
+}
+
+func statTable(out io.Writer, views []*statView) {
+	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n%-18s", views[0].workload, "")
+	for _, v := range views {
+		fmt.Fprintf(out, " %9s", short(v.server))
+	}
+	fmt.Fprintln(out)
+	var missing []string
+	hardware := false
+	for _, e := range statEvents {
+		if _, ok := views[0].counts[e.event]; !ok {
+			missing = append(missing, e.name)
+			continue
+		}
+		hardware = hardware || e.hardware
+		fmt.Fprintf(out, "%-18s", e.name)
+		for _, v := range views {
+			n := v.counts[e.event] / float64(v.requests)
+			format := " %9.4f"
+			if n >= 10 {
+				format = " %9.0f"
+			}
+			fmt.Fprintf(out, format, n)
+		}
+		fmt.Fprintln(out)
+	}
+	if _, ok := views[0].counts["cycles"]; ok {
+		fmt.Fprintf(out, "%-18s", "instr. per cycle")
+		for _, v := range views {
+			fmt.Fprintf(out, " %9.2f", v.counts["instructions"]/v.counts["cycles"])
+		}
+		fmt.Fprintln(out)
+	}
+	if len(missing) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nNot counted here: %s.\n", strings.Join(missing, ", "))
+	if !hardware {
+		fmt.Fprintln(out, "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
+	}
+}

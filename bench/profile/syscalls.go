@@ -1,0 +1,430 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+func newSyscalls() *cobra.Command {
+	var c common
+	cmd := &cobra.Command{
+		Use:   "syscalls [stage...]",
+		Short: "Count each stage's system calls per request (make syscalls)",
+		Long: `Count system calls per request. The server counts its own; with strace installed
+its count stands beside it, of the same run, and so does what perf saw of it where
+it is allowed. Without a stage, all six side by side.
+
+strace counts every call and finds all of them about equally slow, as what it
+measures is mostly itself. perf weighs: it samples, and a call that is short but
+frequent hides in a thin bar.`,
+		Example: "  ladder syscalls\n  ladder syscalls 2",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := workload.ByName(c.workload)
+			if err != nil {
+				return err
+			}
+			l, err := c.lab()
+			if err != nil {
+				return err
+			}
+			servers, err := l.stages(cmd, args)
+			if err != nil {
+				return err
+			}
+			tell := teller(cmd)
+			ctx, out := cmd.Context(), cmd.OutOrStdout()
+			strace, err := newStraceRecorder(l.place.Own)
+			if err != nil {
+				tell("%v", err)
+			} else {
+				defer strace.remove()
+			}
+			var perf *perfRecorder
+			if strace != nil && len(servers) == 1 {
+				var no *perfUnavailable
+				if perf, err = newPerfRecorder(ctx, l.place.Own); err == nil {
+					defer perf.remove()
+				} else if errors.As(err, &no) {
+					tell("perf's view is left out: %s", no.reason)
+				} else {
+					return err
+				}
+			}
+			if len(servers) == 1 {
+				tell("counting %s on %s", servers[0].Name, w.Name)
+				v, err := l.countCalls(ctx, servers[0], w, cmp.Or(c.seconds, oneSeconds), strace, perf)
+				if err != nil {
+					return err
+				}
+				v.text(out)
+				return nil
+			}
+			// At full speed, and then once more under strace, which is another pace.
+			var free, traced []*callView
+			for _, server := range servers {
+				tell("counting %s on %s", server.Name, w.Name)
+				v, err := l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachSeconds), nil, nil)
+				if err != nil {
+					return err
+				}
+				free = append(free, v)
+				if strace == nil {
+					continue
+				}
+				if v, err = l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachSeconds), strace, nil); err != nil {
+					return err
+				}
+				traced = append(traced, v)
+			}
+			callTable(out, free, traced)
+			return nil
+		},
+	}
+	c.flags(cmd, "3s for one stage, 500ms each for several")
+	return cmd
+}
+
+// One stage is looked at for longer, so that perf's samples are enough to compare.
+const (
+	oneSeconds  = 3 * time.Second
+	eachSeconds = 500 * time.Millisecond
+)
+
+// ownCalls are the system calls that a server counts itself, and by which of its
+// counters.
+var ownCalls = []struct {
+	name  string
+	count func(map[string]int64) int64
+}{
+	{"recvfrom", counter("reads")},
+	{"sendto", func(c map[string]int64) int64 { return c["writes"] - c["vectored_writes"] }},
+	{"sendmsg", counter("vectored_writes")},
+	{"epoll_pwait", counter("epoll_waits")},
+	{"epoll_ctl", counter("epoll_ctls")},
+	{"timerfd_settime", counter("timerfd_settimes")},
+	{"write", counter("eventfd_writes")},
+	{"accept4", counter("accepts")},
+	{"timerfd_create", counter("timerfd_creates")},
+	{"shutdown", counter("shutdowns")},
+	{"close", counter("closes")},
+}
+
+func counter(name string) func(map[string]int64) int64 {
+	return func(c map[string]int64) int64 { return c[name] }
+}
+
+// isOwn tells whether the server counts a system call.
+func isOwn(name string) bool {
+	for _, c := range ownCalls {
+		if c.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// callView is one run of one server as its counters, strace and perf saw it.
+type callView struct {
+	server   string
+	workload string
+	outcome  outcome
+	own      map[string]int64
+	strace   map[string]straceCount // nil without
+	perf     *perfCalls             // nil without
+}
+
+// countCalls drives a server once while all look on. strace and perf may be nil.
+func (l *lab) countCalls(ctx context.Context, server run.Server, w workload.Workload, length time.Duration, strace *straceRecorder, perf *perfRecorder) (v *callView, err error) {
+	s, err := l.begin(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	var recorders []recorder
+	if strace != nil {
+		recorders = append(recorders, strace)
+	}
+	if perf != nil {
+		recorders = append(recorders, perf)
+	}
+	o, err := s.drive(ctx, w, length, recorders...)
+	if err != nil {
+		return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
+	}
+	v = &callView{server: server.Name, workload: w.Name, outcome: o, own: map[string]int64{}}
+	for _, c := range ownCalls {
+		v.own[c.name] = c.count(o.counters.Total)
+	}
+	if strace != nil {
+		v.strace = strace.calls
+	}
+	if perf != nil {
+		p, err := perf.profile(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r, err := newRecord(p, server.Name, w.Name, "perf", o)
+		if err != nil {
+			return nil, err
+		}
+		v.perf = callsOf(r)
+	}
+	return v, nil
+}
+
+// perfCalls is what samples say of system calls.
+type perfCalls struct {
+	samples map[string]int64 // in each call, strace's own work left out
+	tracing int64            // of all, those that are strace's own work
+	all     int64
+}
+
+// callsOf counts samples by the system call that they lie in.
+func callsOf(r *record) *perfCalls {
+	p := &perfCalls{samples: map[string]int64{}}
+	for i, s := range r.stacks {
+		n := r.profile.Sample[i].Value[0]
+		p.all += n
+		switch {
+		case isTracing(s.frames):
+			p.tracing += n
+		default:
+			if call := callOf(s.frames); call != "" {
+				p.samples[call] += n
+			}
+		}
+	}
+	return p
+}
+
+// isTracing tells whether a stack is there because the process is traced: the
+// kernel reports each call to strace, before and after, and waits for it.
+func isTracing(frames []frame) bool {
+	for _, f := range frames {
+		if f.kind != kernelCode {
+			return false
+		}
+		if strings.Contains(f.name, "ptrace") || strings.HasPrefix(f.name, "syscall_trace_") || strings.HasPrefix(f.name, "trace_syscall_") ||
+			strings.HasPrefix(f.name, "syscall_exit_work") {
+			return true
+		}
+	}
+	return false
+}
+
+// callOf is the name of the system call that a stack lies in, "" if in none.
+func callOf(frames []frame) string {
+	if frames[0].kind != kernelCode {
+		return ""
+	}
+	for _, f := range frames {
+		if f.kind == kernelCode {
+			if call, ok := strings.CutPrefix(f.name, kernelPrefix); ok {
+				return call
+			}
+			for _, prefix := range []string{"__x64_sys_", "__arm64_sys_"} {
+				if call, ok := strings.CutPrefix(f.name, prefix); ok {
+					return call
+				}
+			}
+			continue
+		}
+		if call, ok := wrapperCalls[f.name]; ok {
+			return call
+		}
+		if call, ok := runtimeCalls[f.name]; ok {
+			return call
+		}
+	}
+	return ""
+}
+
+// inCalls is the number of samples in system calls that the server counts.
+func (p *perfCalls) inCalls() (sum int64) {
+	for name, n := range p.samples {
+		if isOwn(name) {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// waitCall is the one that may wait: time in it is not time lost.
+const waitCall = "epoll_pwait"
+
+// straceShare writes the part of the time in the server's own calls that strace
+// gives to one of them.
+func (v *callView) straceShare(name string) string {
+	var sum float64
+	for _, c := range ownCalls {
+		if c.name != waitCall {
+			sum += v.strace[c.name].share
+		}
+	}
+	if sum == 0 || name == waitCall {
+		return "(it waits)"
+	}
+	return percent(v.strace[name].share / sum)
+}
+
+// text shows one run from all sides.
+func (v *callView) text(out io.Writer) {
+	requests := float64(v.outcome.requests)
+	fmt.Fprintf(out, "System calls of %s on %s, per request; %s requests\n\n", short(v.server), v.workload, thousands(v.outcome.requests))
+	fmt.Fprintf(out, "%-16s %12s", "", "its counters")
+	if v.strace != nil {
+		fmt.Fprintf(out, " %8s %12s", "strace", "strace: time")
+	}
+	if v.perf != nil {
+		fmt.Fprintf(out, " %10s %13s", "perf: time", "perf: samples")
+	}
+	fmt.Fprintln(out)
+	var sum, traced int64
+	for _, c := range ownCalls {
+		n := v.own[c.name]
+		if n == 0 {
+			continue // strace may have seen the runtime make some
+		}
+		sum += n
+		traced += v.strace[c.name].calls
+		fmt.Fprintf(out, "%-16s %12.3f", c.name, float64(n)/requests)
+		if v.strace != nil {
+			fmt.Fprintf(out, " %8.3f %12s", float64(v.strace[c.name].calls)/requests, v.straceShare(c.name))
+		}
+		if v.perf != nil {
+			share := float64(v.perf.samples[c.name]) / math.Max(1, float64(v.perf.inCalls()))
+			fmt.Fprintf(out, " %10s %13s", percent(share), thousands(v.perf.samples[c.name]))
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "%-16s %12.3f", "all of these", float64(sum)/requests)
+	if v.strace != nil {
+		fmt.Fprintf(out, " %8.3f", float64(traced)/requests)
+	}
+	fmt.Fprint(out, "\n\n")
+	for _, line := range v.notes() {
+		fmt.Fprintln(out, line)
+	}
+}
+
+// notes say whether the views agree, and what to think of them.
+func (v *callView) notes() (out []string) {
+	if v.strace == nil {
+		return nil
+	}
+	if worst, name := v.disagreement(); name == "" {
+		out = append(out, "The two counts agree.")
+	} else {
+		out = append(out, fmt.Sprintf("The two counts agree but for %d calls of %s.", worst, name))
+	}
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(v.strace)) {
+		if v.own[name] == 0 {
+			others = append(others, fmt.Sprintf("%s %s", name, thousands(v.strace[name].calls)))
+		}
+	}
+	if len(others) > 0 {
+		out = append(out, "Beside these strace saw calls of the Go runtime and of the admin listener: "+strings.Join(others, ", ")+".")
+	}
+	out = append(out, "strace: time is mostly strace's own, about the same for every call: it finds what is called often.")
+	if v.perf != nil {
+		out = append(out,
+			fmt.Sprintf("perf: time is what the samples say once the tracing itself is left out (%s of all %s samples): it finds what takes long.", percent(float64(v.perf.tracing)/float64(v.perf.all)), thousands(v.perf.all)),
+			"A call that strace puts high and perf low is short and frequent. Count it with strace, weigh it with perf.")
+	}
+	return out
+}
+
+// slack is by how many calls the counts may differ: the Go runtime and the
+// admin listener make some of the same name, and the server counts none of those.
+const slack = 60
+
+// disagreement finds the call whose counts differ by more than can be explained.
+func (v *callView) disagreement() (worst int64, name string) {
+	for _, c := range ownCalls {
+		difference := v.strace[c.name].calls - v.own[c.name]
+		if difference < 0 {
+			difference = -difference
+		}
+		if difference > max(slack, v.own[c.name]/100) && difference > worst {
+			worst, name = difference, c.name
+		}
+	}
+	return worst, name
+}
+
+// callTable shows several servers side by side, by their own counters.
+// traced, where there is strace, are further runs of the same.
+func callTable(out io.Writer, views, traced []*callView) {
+	fmt.Fprintf(out, "System calls per request on %s, by the servers' own counters\n\n%-22s", views[0].workload, "")
+	for _, v := range views {
+		fmt.Fprintf(out, " %8s", short(v.server))
+	}
+	fmt.Fprintln(out)
+	row := func(name string, views []*callView, value func(*callView) float64) {
+		fmt.Fprintf(out, "%-22s", name)
+		for _, v := range views {
+			if n := value(v); n == 0 {
+				fmt.Fprintf(out, " %8s", "–")
+			} else {
+				fmt.Fprintf(out, " %8.3f", n)
+			}
+		}
+		fmt.Fprintln(out)
+	}
+	for _, c := range ownCalls {
+		if slices.ContainsFunc(views, func(v *callView) bool { return v.own[c.name] > 0 }) {
+			row(c.name, views, func(v *callView) float64 { return float64(v.own[c.name]) / float64(v.outcome.requests) })
+		}
+	}
+	all := func(v *callView) float64 {
+		var sum int64
+		for _, n := range v.own {
+			sum += n
+		}
+		return float64(sum) / float64(v.outcome.requests)
+	}
+	row("all", views, all)
+	fmt.Fprintln(out)
+	row("reads in vain", views, func(v *callView) float64 { return v.outcome.perRequest("read_agains") })
+	row("events per wait", views, func(v *callView) float64 {
+		return float64(v.outcome.counters.Total["events"]) / math.Max(1, float64(v.outcome.counters.Total["epoll_waits"]))
+	})
+	row("thread hand-offs", views, func(v *callView) float64 { return v.outcome.perRequest("handoffs") })
+	if len(traced) > 0 {
+		fmt.Fprintln(out)
+		row("traced: all, counters", traced, all)
+		row("traced: all, strace", traced, func(v *callView) float64 {
+			var sum int64
+			for _, c := range ownCalls {
+				sum += v.strace[c.name].calls
+			}
+			return float64(sum) / float64(v.outcome.requests)
+		})
+		fmt.Fprintln(out)
+		for _, v := range traced {
+			if worst, name := v.disagreement(); name != "" {
+				fmt.Fprintf(out, "%s: strace and the counters differ by %d calls of %s.\n", short(v.server), worst, name)
+			}
+		}
+		fmt.Fprintln(out, "Traced, a server is slower, so it finds another number of events at each epoll_pwait.")
+	}
+	fmt.Fprintln(out, "Name one stage to see what its counters, strace and perf make of each call.")
+}

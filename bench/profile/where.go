@@ -1,0 +1,357 @@
+package profile
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+func newWhere() *cobra.Command {
+	var c common
+	var source string
+	var guess bool
+	cmd := &cobra.Command{
+		Use:   "where [stage...]",
+		Short: "Tell on what each stage spends its CPU time, per request (make where)",
+		Long: `Record each stage under load, and say on what it spends its CPU time: in µs per
+request, in percent, and by how much the server would get faster if that part
+cost nothing at all (Amdahl's law). The categories do not overlap and add up to
+the whole. Without a stage, all six.
+
+With --guess it asks first what will be the largest part.`,
+		Example: "  ladder where\n  ladder where 2 3 --workload browser",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w, err := workload.ByName(c.workload)
+			if err != nil {
+				return err
+			}
+			l, err := c.lab()
+			if err != nil {
+				return err
+			}
+			if source == sourceBoth {
+				return fmt.Errorf("one table has one source: choose %s or %s", sourceGo, sourcePerf)
+			}
+			servers, err := l.stages(cmd, args)
+			if err != nil {
+				return err
+			}
+			tell := teller(cmd)
+			s, err := newSampler(cmd.Context(), l, source, c.seconds, tell)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			var guesses map[string]category
+			if guess {
+				guesses = ask(cmd.InOrStdin(), cmd.OutOrStdout(), servers, w)
+			}
+			sides, err := s.takeAll(cmd.Context(), servers, w, tell)
+			if err != nil {
+				return err
+			}
+			table := newWhereTable(sides)
+			table.text(cmd.OutOrStdout())
+			table.judge(cmd.OutOrStdout(), guesses)
+			return table.write(l.out, tell)
+		},
+	}
+	c.flags(cmd, "3s with perf, 5s without")
+	cmd.Flags().StringVar(&source, "source", sourceAuto, "go, perf, or auto: perf where it is allowed")
+	cmd.Flags().BoolVar(&guess, "guess", false, "ask for a prediction first")
+	return cmd
+}
+
+// whereTable is where the time goes, by server and category.
+type whereTable struct {
+	Schema   string        `json:"schema"`
+	Version  int           `json:"version"`
+	Created  time.Time     `json:"created"`
+	Workload string        `json:"workload"`
+	Source   string        `json:"source"`
+	Columns  []whereColumn `json:"servers"`
+}
+
+type whereColumn struct {
+	Server   string     `json:"server"`
+	Requests int64      `json:"requests"`
+	Samples  int64      `json:"samples"`
+	CPU      float64    `json:"cpu_us_per_request"`
+	Rows     []whereRow `json:"rows"` // of every category, in their order
+}
+
+type whereRow struct {
+	Category string  `json:"category"`
+	CPU      float64 `json:"cpu_us_per_request"`
+	Share    float64 `json:"share"`   // of the server's CPU time
+	Ceiling  float64 `json:"ceiling"` // what the server would gain if this cost nothing: 0.25 is a quarter
+	Error    float64 `json:"error"`   // of the share, two standard errors
+}
+
+const whereSchema = "qps-ladder/where"
+
+// newWhereTable makes the table of what sees most on each side.
+func newWhereTable(sides [][]*record) *whereTable {
+	t := &whereTable{Schema: whereSchema, Version: 1, Created: time.Now().UTC().Truncate(time.Second)}
+	for _, records := range sides {
+		r := records[len(records)-1]
+		t.Workload, t.Source = r.workload, r.source
+		c := whereColumn{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpu() / 1e3}
+		for i, part := range r.split() {
+			share := part / r.outcome.cpu()
+			c.Rows = append(c.Rows, whereRow{
+				Category: category(i).String(), CPU: part / 1e3, Share: share, Ceiling: ceiling(share),
+				Error: 2 * math.Sqrt(share*(1-share)/float64(r.samples)),
+			})
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	return t
+}
+
+// largest is the category on which most is spent.
+func (c whereColumn) largest() category {
+	best := category(0)
+	for i, row := range c.Rows {
+		if row.Share > c.Rows[best].Share {
+			best = category(i)
+		}
+	}
+	return best
+}
+
+// shown are the categories that anybody spends anything on.
+func (t *whereTable) shown() (out []category) {
+	for i := range categories {
+		if slices.ContainsFunc(t.Columns, func(c whereColumn) bool { return c.Rows[i].CPU > 0 }) {
+			out = append(out, category(i))
+		}
+	}
+	return out
+}
+
+// percent writes a share in at most four characters before the sign.
+func percent(share float64) string {
+	if share < 0.0995 {
+		return fmt.Sprintf("%.1f%%", 100*share)
+	}
+	return fmt.Sprintf("%.0f%%", 100*share)
+}
+
+// micro writes µs in at most five characters.
+func micro(v float64) string {
+	switch {
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 100:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+const nameWidth = 24
+
+func (t *whereTable) text(out io.Writer) {
+	fmt.Fprintf(out, "Server CPU time per request on %s, by %s\n\n", t.Workload, t.Source)
+	fmt.Fprintf(out, "%-*s", nameWidth, "")
+	for _, c := range t.Columns {
+		fmt.Fprintf(out, "  %16s", short(c.Server))
+	}
+	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
+	for range t.Columns {
+		fmt.Fprintf(out, "  %5s %4s %5s", "µs", "part", "ceil.")
+	}
+	fmt.Fprintln(out)
+	for _, i := range t.shown() {
+		fmt.Fprintf(out, "%-*s", nameWidth, i)
+		for _, c := range t.Columns {
+			row := c.Rows[i]
+			if row.CPU == 0 {
+				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
+				continue
+			}
+			fmt.Fprintf(out, "  %5s %4s %5s", micro(row.CPU), percent(row.Share), "+"+percent(row.Ceiling))
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "%-*s", nameWidth, "all")
+	for _, c := range t.Columns {
+		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPU), "100%", "")
+	}
+	fmt.Fprintln(out)
+	for _, g := range groups {
+		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
+		for _, c := range t.Columns {
+			part := c.sum(g.has)
+			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPU), "")
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintln(out)
+	for _, line := range t.notes() {
+		fmt.Fprintln(out, line)
+	}
+}
+
+// groups are sums over the rows.
+var groups = []struct {
+	name string
+	has  func(category) bool
+}{
+	{"  of it kernel", category.isKernel},
+	{"  of it Go's runtime", category.isRuntime},
+	{"  of it the server", func(c category) bool { return !c.isKernel() && !c.isRuntime() }},
+}
+
+// sum is what a group of categories comes to, in µs per request.
+func (c whereColumn) sum(has func(category) bool) (sum float64) {
+	for i, row := range c.Rows {
+		if has(category(i)) {
+			sum += row.CPU
+		}
+	}
+	return sum
+}
+
+// notes are what a reader must know to read the table.
+func (t *whereTable) notes() []string {
+	least, worst := t.Columns[0].Samples, 0.0
+	for _, c := range t.Columns {
+		least = min(least, c.Samples)
+		for _, row := range c.Rows {
+			worst = max(worst, row.Error)
+		}
+	}
+	out := []string{
+		"ceil.: how much faster the server would be if that part cost nothing at all (Amdahl). No change to it can bring more.",
+		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", thousands(least), 100*worst),
+	}
+	if t.Source == goSource {
+		out = append(out, "The CPU profile of Go does not see into the kernel: TCP send holds its softirq and wake-ups.")
+	} else {
+		out = append(out, "softirq: the client's receiving, which over loopback runs within the server's send.")
+	}
+	return out
+}
+
+// thousands writes a whole number with separators.
+func thousands(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// markdown is the table for a document: µs and part of each server.
+func (t *whereTable) markdown(out io.Writer) error {
+	fmt.Fprintf(out, "Server CPU time per request on %s, by %s: µs, part of the whole, and the ceiling of what a change there can bring.\n\n| |", t.Workload, t.Source)
+	for _, c := range t.Columns {
+		fmt.Fprintf(out, " %s |", short(c.Server))
+	}
+	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(t.Columns))+"\n")
+	for _, i := range t.shown() {
+		fmt.Fprintf(out, "| %s |", i)
+		for _, c := range t.Columns {
+			row := c.Rows[i]
+			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPU, percent(row.Share), percent(row.Ceiling))
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprint(out, "| **all** |")
+	for _, c := range t.Columns {
+		fmt.Fprintf(out, " **%.2f** |", c.CPU)
+	}
+	fmt.Fprintln(out)
+	for _, line := range t.notes() {
+		fmt.Fprintf(out, "\n%s\n", line)
+	}
+	return nil
+}
+
+func (t *whereTable) write(folder string, tell func(string, ...any)) error {
+	path := filepath.Join(folder, "where-"+t.Workload)
+	err := writeFile(path+".json", func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(t)
+	})
+	if err == nil {
+		err = writeFile(path+".md", t.markdown)
+	}
+	if err == nil {
+		tell("written: %s.json and .md", path)
+	}
+	return err
+}
+
+// ask has the learner predict, for the first and the last server, before
+// anything is measured. No answer is no guess.
+func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) map[string]category {
+	fmt.Fprintf(out, "Where will the CPU time of a request go, on %s?\n\n", w.Name)
+	for i := range categories {
+		fmt.Fprintf(out, "%3d  %-*s %s\n", i+1, nameWidth, category(i), categoryNotes[i])
+	}
+	fmt.Fprintln(out)
+	asked := []string{servers[0].Name}
+	if last := servers[len(servers)-1].Name; last != asked[0] {
+		asked = append(asked, last)
+	}
+	guesses := map[string]category{}
+	lines := bufio.NewScanner(in)
+	for _, name := range asked {
+		for {
+			fmt.Fprintf(out, "The largest part of %s (1 to %d): ", name, categories)
+			if !lines.Scan() {
+				fmt.Fprintln(out, "no guess")
+				return guesses
+			}
+			text := strings.TrimSpace(lines.Text())
+			if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= categories {
+				guesses[name] = category(n - 1)
+				break
+			}
+			fmt.Fprintf(out, "%q is no number from 1 to %d.\n", text, categories)
+		}
+	}
+	return guesses
+}
+
+// judge says how good the guesses were.
+func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
+	if len(guesses) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	for _, c := range t.Columns {
+		guessed, ok := guesses[c.Server]
+		if !ok {
+			continue
+		}
+		largest := c.largest()
+		if guessed == largest {
+			fmt.Fprintf(out, "%s: right, %s is the largest, with %s.\n", short(c.Server), largest, percent(c.Rows[largest].Share))
+			continue
+		}
+		place := 1
+		for _, row := range c.Rows {
+			if row.Share > c.Rows[guessed].Share {
+				place++
+			}
+		}
+		fmt.Fprintf(out, "%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.\n",
+			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling))
+	}
+}

@@ -1,0 +1,155 @@
+package profile
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+const testRoot = "../.."
+
+func TestEveryWrongTurnIsComplete(t *testing.T) {
+	all, err := readTurns()
+	require.NoError(t, err)
+	files, err := filepath.Glob("wrongturns/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, all, len(files))
+	for i, turn := range all {
+		require.Equal(t, turnOrder[i], turn.Name)
+		for _, text := range []string{turn.Title, turn.Belief, turn.Published, turn.Lesson} {
+			require.NotEmpty(t, text, turn.Name)
+		}
+		require.Contains(t, []string{expectSame, expectWorse, expectAddsUp}, turn.Expect)
+		require.NotEmpty(t, turn.Evidence, turn.Name)
+		_, err := turn.workloads()
+		require.NoError(t, err, turn.Name)
+		for _, e := range turn.Evidence {
+			for _, name := range e.Categories {
+				require.True(t, slices.Contains(categoryNames[:], name), "%s: %s is no category", turn.Name, name)
+			}
+			require.Equal(t, len(e.Categories) > 0, e.Saves != 0, turn.Name)
+		}
+		changes := 0
+		for _, has := range []bool{len(turn.Edits) > 0, len(turn.Parts) > 0, len(turn.Flags) > 0} {
+			if has {
+				changes++
+			}
+		}
+		require.Equal(t, 1, changes, turn.Name)
+	}
+}
+
+// Every wrong turn still fits the stage it is made from. A stage that changes
+// under an edit makes this fail, with the text that is no longer there.
+func TestEveryWrongTurnCompiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a stage for each")
+	}
+	all, err := readTurns()
+	require.NoError(t, err)
+	stages, err := run.Stages(testRoot)
+	require.NoError(t, err)
+	for _, turn := range all {
+		t.Run(turn.Name, func(t *testing.T) {
+			folder, err := run.PickStage(stages, turn.Stage)
+			require.NoError(t, err)
+			// go vet compiles everything but does not link, which would be most of the time.
+			compile := func(edits []edit, folders ...string) {
+				t.Helper()
+				o := newOverlay(testRoot)
+				require.NoError(t, o.apply(edits))
+				if b := turn.Benchmark; b != nil {
+					o.files[b.Folder+"/wrong_turn_test.go"] = b.Text
+				}
+				_, err := o.goCommand(t.Context(), append([]string{"vet"}, folders...)...)
+				require.NoError(t, err)
+			}
+			folders := []string{"./" + folder}
+			if turn.Benchmark != nil {
+				folders = append(folders, "./"+turn.Benchmark.Folder)
+			}
+			edits := slices.Clone(turn.Edits)
+			for _, p := range turn.Parts {
+				edits = append(edits, p.Edits...)
+			}
+			compile(edits, folders...)
+			// Each part alone: it may need what another one leaves away.
+			for _, p := range turn.Parts {
+				compile(p.Edits, folders...)
+			}
+		})
+	}
+}
+
+func TestEditMustFit(t *testing.T) {
+	o := newOverlay(testRoot)
+	err := o.apply([]edit{{File: "bench/profile/doc.go", Old: "package profile\n", New: "package elsewhere\n"}})
+	require.NoError(t, err)
+	require.Contains(t, o.files["bench/profile/doc.go"], "package elsewhere")
+	require.ErrorContains(t, newOverlay(testRoot).apply([]edit{{File: "bench/profile/doc.go", Old: "no such text"}}), "0 times, not once")
+	require.ErrorContains(t, newOverlay(testRoot).apply([]edit{{File: "bench/profile/doc.go", Old: "e"}}), "not once")
+	require.Error(t, newOverlay(testRoot).apply([]edit{{File: "no/such/file.go"}}))
+}
+
+// ratio is one with an interval of the given bounds.
+func ratio(head, base, w string, metric report.Metric, low, median, high float64) report.Ratio {
+	return report.Ratio{
+		Kind: report.Pair, Workload: w, Metric: metric, Head: head, Base: base,
+		Ratio: stats.Interval{Low: low, Median: median, High: high, Rounds: 8, Confidence: 0.95},
+	}
+}
+
+func noise(base, w string, bound float64) []report.Ratio {
+	a := ratio(base+run.Again, base, w, report.Speed, 1-bound, 1, 1+bound)
+	b := ratio(base+run.Again, base, w, report.CPU, 1-bound, 1, 1+bound)
+	a.Kind, b.Kind = report.Noise, report.Noise
+	return []report.Ratio{a, b}
+}
+
+func TestVerdicts(t *testing.T) {
+	w := []workload.Workload{{Name: "hello"}}
+	j := &journey{turn: turn{Expect: expectSame}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
+	verdict := func(speed, cpu [3]float64, bound float64) string {
+		d := &report.Document{Ratios: append(noise("stage5", "hello", bound),
+			ratio("with it", "stage5", "hello", report.Speed, speed[0], speed[1], speed[2]),
+			ratio("with it", "stage5", "hello", report.CPU, cpu[0], cpu[1], cpu[2]))}
+		return strings.Join(j.verdict(d, w), "\n")
+	}
+	level, slower := [3]float64{0.99, 1, 1.01}, [3]float64{0.88, 0.9, 0.92}
+	dearer := [3]float64{1.08, 1.1, 1.12}
+	require.Contains(t, verdict(level, level, 0.01), "what was to be expected")
+	require.Contains(t, verdict(level, level, 0.01), "differs by up to 1.0% in requests per second")
+	require.Contains(t, verdict(slower, dearer, 0.01), "This machine says otherwise")
+	require.Contains(t, verdict(slower, dearer, 0.2), "no larger than noise")
+	j.turn.Expect = expectWorse
+	require.Contains(t, verdict(slower, dearer, 0.01), "what was to be expected")
+	require.Contains(t, verdict(level, dearer, 0.01), "what was to be expected")
+	require.Contains(t, verdict(level, level, 0.01), "no larger than noise")
+	require.Contains(t, verdict(dearer, level, 0.01), "This machine says otherwise", "faster is not worse")
+}
+
+func TestVerdictOfParts(t *testing.T) {
+	j := &journey{
+		turn:    turn{Expect: expectAddsUp, Parts: []part{{Name: "one", What: "the first"}, {Name: "two", What: "the second"}}},
+		base:    run.Server{Name: "stage5"},
+		changed: run.Server{Name: "stopped early"},
+		single:  []run.Server{{Name: "only one"}, {Name: "only two"}},
+	}
+	d := &report.Document{Ratios: append(noise("stopped early", "hello", 0.01),
+		ratio("only one", "stopped early", "hello", report.CPU, 0.97, 0.99, 1.01),
+		ratio("only two", "stopped early", "hello", report.CPU, 0.96, 0.97, 0.98),
+		ratio("all of them", "stopped early", "hello", report.CPU, 0.95, 0.96, 0.97))}
+	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
+	require.Contains(t, text, "1 of 2 steps could be told from noise alone")
+	require.Contains(t, text, "-1.0%")
+	require.Contains(t, text, "the second")
+	require.Contains(t, text, "-4.0%, better")
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// CSV writes the rows, one line for each server under each workload, with the
+// names of the JSON's fields as header. Counters come last, by name.
+func (d *Document) CSV(out io.Writer) error {
+	counters := map[string]bool{}
+	for _, r := range d.Rows {
+		for name := range r.Counters {
+			counters[name] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(counters))
+	intervals := []struct {
+		name string
+		of   func(Row) stats.Interval
+	}{
+		{"requests_per_second", func(r Row) stats.Interval { return r.RequestsPerSecond }},
+		{"server_cpu_us_per_request", func(r Row) stats.Interval { return r.ServerCPU }},
+		{"client_cpu_us_per_request", func(r Row) stats.Interval { return r.ClientCPU }},
+		{"p50_us", func(r Row) stats.Interval { return r.P50 }},
+		{"p90_us", func(r Row) stats.Interval { return r.P90 }},
+		{"p99_us", func(r Row) stats.Interval { return r.P99 }},
+		{"p99.9_us", func(r Row) stats.Interval { return r.P999 }},
+		{"resident_bytes_per_connection", func(r Row) stats.Interval { return r.ResidentPerConnection }},
+		{"heap_bytes_per_connection", func(r Row) stats.Interval { return r.HeapPerConnection }},
+		{"held_bytes_per_connection", func(r Row) stats.Interval { return r.HeldPerConnection }},
+	}
+	header := []string{"server", "workload", "rounds"}
+	for _, i := range intervals {
+		header = append(header, i.name, i.name+"_low", i.name+"_high")
+	}
+	header = append(header, "server_user_us_per_request", "server_system_us_per_request", "server_busy", "client_bound", "system_calls_per_request",
+		"requests_per_epoll_wait", "gc_cycles_per_second", "resident_bytes", "connections_asked", "connections_established", "errors")
+	w := csv.NewWriter(out)
+	_ = w.Write(append(header, names...)) // Flush tells
+	figure := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
+	for _, r := range d.Rows {
+		line := []string{r.Server, r.Workload, strconv.Itoa(r.RequestsPerSecond.Rounds)}
+		for _, i := range intervals {
+			v := i.of(r)
+			low, high := figure(v.Low), figure(v.High)
+			if !v.Bounded() {
+				low, high = "", ""
+			}
+			line = append(line, figure(v.Median), low, high)
+		}
+		failures := uint64(0)
+		for _, n := range r.Errors {
+			failures += n
+		}
+		line = append(line, figure(r.UserCPU.Median), figure(r.SystemCPU.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
+			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(failures))
+		for _, name := range names {
+			text := ""
+			if v, ok := r.Counters[name]; ok {
+				text = figure(v)
+			}
+			line = append(line, text)
+		}
+		_ = w.Write(line)
+	}
+	w.Flush()
+	return w.Error()
+}
