@@ -1,0 +1,173 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Check looks at what a build does not: figures that were typed in, and commands
+// that do not exist. The error tells everything that is wrong, a line each.
+func Check(root string) error {
+	pages, err := readPages(root)
+	if err != nil {
+		return err
+	}
+	targets, err := makeTargets(root)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range pages {
+		errs = append(errs, typedFigures(p)...)
+	}
+	files, err := markdownFiles(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return err
+		}
+		errs = append(errs, unknownCommands(name, string(b), targets)...)
+	}
+	return errors.Join(errs...)
+}
+
+// markdownFiles are all texts of docs/ that this package answers for.
+func markdownFiles(root string) ([]string, error) {
+	var out []string
+	for _, pattern := range pageFiles {
+		names, err := fs.Glob(os.DirFS(root), pattern)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, names...)
+	}
+	return out, nil
+}
+
+// measured is a number with a unit in which this project measures. Sizes in
+// bytes, counts of connections and limits in seconds are settings, not results.
+var measured = regexp.MustCompile(`(?:^|[^\w-])\d[\d.,]*\s?(?:×|%|µs\b|ns\b|ms\b|K\b|QPS\b|percent\b|times\b|requests (?:per|a) second)`)
+
+// typedFigures finds figures in a chapter that come neither from the results
+// nor from a document.
+func typedFigures(p *page) (errs []error) {
+	outsideCode(p.text, func(line int, text string) string {
+		text = includeForm.ReplaceAllString(text, "")
+		for _, found := range measured.FindAllString(text, -1) {
+			found = strings.TrimSpace(found)
+			errs = append(errs, fmt.Errorf(`%s:%d: %q is typed in: use {{figure "…"}}, or {{cite n "…"}} for what a document says`, p.source, p.firstLine+line-1, found))
+		}
+		return text
+	})
+	return errs
+}
+
+// makeTargets are the targets of the Makefile; pattern rules are left out.
+func makeTargets(root string) (map[string]bool, error) {
+	b, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		return nil, err
+	}
+	targets := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^([A-Za-z0-9_. -]+?):(?:[^=]|$)`).FindAllStringSubmatch(string(b), -1) {
+		for name := range strings.FieldsSeq(found[1]) {
+			targets[name] = true
+		}
+	}
+	return targets, nil
+}
+
+var (
+	makeLine  = regexp.MustCompile(`(?:^|[\s$(;&|])make((?:[ \t]+[A-Za-z0-9_./=:,*-]+)*)`)
+	quoted    = regexp.MustCompile(`"[^"]*"`)
+	stageWord = regexp.MustCompile(`^stage[0-5N]$`)
+)
+
+// unknownCommands finds commands, in code spans and code blocks, that would run
+// a target which the Makefile does not have.
+func unknownCommands(file, text string, targets map[string]bool) (errs []error) {
+	for _, code := range codeOf(text) {
+		for _, found := range makeLine.FindAllStringSubmatch(quoted.ReplaceAllString(code, ""), -1) {
+			words := strings.Fields(found[1])
+			words = slices.DeleteFunc(words, func(w string) bool { return strings.Contains(w, "=") || strings.HasPrefix(w, "-") })
+			if len(words) == 0 {
+				continue
+			}
+			if stageWord.MatchString(words[0]) {
+				for _, w := range words[1:] {
+					if !slices.Contains([]string{"run", "test", "race", "build"}, w) {
+						errs = append(errs, fmt.Errorf("%s: make %s: %s is nothing to do with a stage", file, strings.Join(words, " "), w))
+					}
+				}
+				continue
+			}
+			if !targets[words[0]] {
+				errs = append(errs, fmt.Errorf("%s: the Makefile has no target %q (make %s)", file, words[0], strings.Join(words, " ")))
+			}
+		}
+	}
+	return errs
+}
+
+// codeOf gives every code span and every line of every code block.
+func codeOf(text string) []string {
+	var out []string
+	fence := ""
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimLeft(line, " >")
+		switch {
+		case fence != "" && strings.HasPrefix(trimmed, fence):
+			fence = ""
+		case fence != "":
+			out = append(out, strings.TrimRight(line, "\n"))
+		case strings.HasPrefix(trimmed, "```"), strings.HasPrefix(trimmed, "~~~"):
+			fence = trimmed[:3]
+		default:
+			for _, span := range regexp.MustCompile("`+[^`]+`+").FindAllString(line, -1) {
+				out = append(out, strings.Trim(span, "`"))
+			}
+		}
+	}
+	return out
+}
+
+// runBlock is a code block that says it can be run: ```sh run, or ```go run.
+type runBlock struct {
+	file     string
+	line     int
+	language string
+	code     string
+}
+
+var runFence = regexp.MustCompile("(?ms)^```(sh|go) run$\n(.*?)^```$")
+
+// runBlocks are all code blocks of the documentation that are marked to be run.
+func runBlocks(root string) ([]runBlock, error) {
+	files, err := markdownFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	var out []runBlock
+	for _, name := range files {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range runFence.FindAllSubmatchIndex(b, -1) {
+			out = append(out, runBlock{
+				file: name, line: strings.Count(string(b[:at[0]]), "\n") + 1,
+				language: string(b[at[2]:at[3]]), code: string(b[at[4]:at[5]]),
+			})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,88 @@
+package site
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// documents is docs/data/documents.yaml: what others have published, so that
+// a chapter can quote no figure of theirs that they did not give.
+type documents struct {
+	Documents []document `yaml:"documents"`
+	Published []published
+}
+
+type document struct {
+	Number int    `yaml:"number"`
+	Title  string `yaml:"title"`  // as published, in Chinese
+	Means  string `yaml:"means"`  // the title in English
+	Author string `yaml:"author"` // as far as the document says
+	Says   string `yaml:"says"`
+}
+
+// published is one figure, as it may be quoted.
+type published struct {
+	Figure string `yaml:"figure"`
+	In     []int  `yaml:"in"`
+	What   string `yaml:"what"`
+	Stage  string `yaml:"stage,omitempty"` // the stage that it belongs to, where it does to one
+}
+
+func readDocuments(root string) (*documents, error) {
+	path := filepath.Join(root, "docs", "data", "documents.yaml")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var d documents
+	decoder := yaml.NewDecoder(bytes.NewReader(b))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&d); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, p := range d.Published {
+		if p.Figure == "" || p.What == "" || len(p.In) == 0 {
+			return nil, fmt.Errorf("%s: figure %q needs what it is and where it stands", path, p.Figure)
+		}
+		for _, n := range p.In {
+			if !slices.ContainsFunc(d.Documents, func(x document) bool { return x.Number == n }) {
+				return nil, fmt.Errorf("%s: figure %q: there is no document %d", path, p.Figure, n)
+			}
+		}
+	}
+	return &d, nil
+}
+
+// cite writes a published figure with the documents that it stands in.
+func (d *documents) cite(numbers []int, text string) (string, error) {
+	for _, n := range numbers {
+		if !slices.ContainsFunc(d.Published, func(p published) bool { return p.Figure == text && slices.Contains(p.In, n) }) {
+			return "", fmt.Errorf("document %d gives no figure %q: docs/data/documents.yaml lists those it does", n, text)
+		}
+	}
+	var marks []string
+	for _, n := range numbers {
+		marks = append(marks, fmt.Sprintf(`<a href="sources.html#document-%d" title="document %d">%d</a>`, n, n, n))
+	}
+	return fmt.Sprintf(`<span class="cited">%s<sup>[%s]</sup></span>`, html.EscapeString(text), strings.Join(marks, ",")), nil
+}
+
+// ofStage is the published figure that belongs to a stage, "–" when there is none.
+func (d *documents) ofStage(stage string) string {
+	for _, p := range d.Published {
+		if p.Stage == stage {
+			text, err := d.cite(p.In, p.Figure)
+			if err == nil {
+				return text
+			}
+		}
+	}
+	return "–"
+}

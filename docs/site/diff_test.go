@@ -1,0 +1,129 @@
+package site
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStepsAreComplete: what the hunks of a step leave out is the same in both
+// stages, declaration by declaration, so that no change can be missed.
+func TestStepsAreComplete(t *testing.T) {
+	stages, err := stageFolders(root)
+	require.NoError(t, err)
+	for i := range stages[1:] {
+		step, err := compareStages(root, stages[i], stages[i+1])
+		require.NoError(t, err)
+		old, err := stageFiles(filepath.Join(root, stages[i]))
+		require.NoError(t, err)
+		new, err := stageFiles(filepath.Join(root, stages[i+1]))
+		require.NoError(t, err)
+		for _, f := range step.Files {
+			rest := func(source string, side func(stretch) []string) []string {
+				declarations, err := splitDeclarations(f.Name, source)
+				require.NoError(t, err)
+				var shown []string
+				for _, h := range f.Hunks {
+					var lines []string
+					for _, s := range h.Runs {
+						lines = append(lines, side(s)...)
+					}
+					shown = append(shown, strings.Join(lines, "\n")+"\n")
+				}
+				var out []string
+				for _, d := range declarations {
+					if !slices.Contains(shown, d.text()) {
+						out = append(out, d.text())
+					}
+				}
+				slices.Sort(out)
+				return out
+			}
+			require.Equal(t, rest(old[f.Name], func(s stretch) []string { return s.old }), rest(new[f.Name], func(s stretch) []string { return s.new }), "%s of %s", f.Name, step.To)
+			delete(old, f.Name)
+			delete(new, f.Name)
+		}
+		require.Equal(t, old, new, "files that do not differ")
+	}
+}
+
+const before = `package p
+
+import "fmt"
+
+// A says a.
+func A() {
+	fmt.Println("a")
+}
+
+type base struct{ n int }
+
+// take takes.
+func (b *base) take() int {
+	b.n++
+	return b.n
+}
+
+func gone() {}
+`
+
+const after = `package p
+
+import "fmt"
+
+// A says more.
+func A() {
+	fmt.Println("a")
+	fmt.Println("more")
+}
+
+type loop struct{ n int }
+
+// take takes.
+func (l *loop) take() int {
+	l.n++
+	return l.n
+}
+
+func fresh() {}
+`
+
+func TestCompareFiles(t *testing.T) {
+	f, err := compareFiles("a.go", before, after)
+	require.NoError(t, err)
+	var got []string
+	for _, h := range f.Hunks {
+		got = append(got, h.Name+" "+h.Change+" "+h.WasName)
+	}
+	require.Equal(t, []string{"A changed ", "base gone ", "loop new ", "loop.take changed base.take", "gone gone ", "fresh new "}, got)
+	require.Equal(t, 7, f.Added)
+	a := f.Hunks[0]
+	require.Equal(t, 5, a.Runs[0].oldFirst)
+	require.Equal(t, []string{"// A says a."}, a.Runs[0].old)
+	require.Equal(t, []string{"// A says more."}, a.Runs[0].new)
+	require.True(t, a.Runs[1].equal)
+}
+
+func TestFindHunk(t *testing.T) {
+	f, err := compareFiles("a.go", before, after)
+	require.NoError(t, err)
+	step := &Step{From: "x", To: "y", Files: []*FileDiff{f}}
+	require.NoError(t, step.identify())
+	for anchor, want := range map[string]string{"loop.take": "loop.take", "take": "loop.take", "A": "A", `Println("more")`: "A", "b.n++": "loop.take"} {
+		h, err := step.find("a.go", anchor)
+		require.NoError(t, err, anchor)
+		require.Equal(t, want, h.Name, anchor)
+	}
+	_, err = step.find("a.go", "nowhere")
+	require.ErrorContains(t, err, `no hunk of a.go is called "nowhere"`)
+	require.ErrorContains(t, err, "loop.take (changed)")
+	_, err = step.find("b.go", "A")
+	require.ErrorContains(t, err, "b.go does not differ between x and y")
+	_, err = step.find("a.go", `Println("a")`)
+	require.Error(t, err, "a line that did not change is no anchor")
+	_, err = step.find("a.go", "func ")
+	require.ErrorContains(t, err, "fits 3 hunks of a.go")
+}

@@ -1,0 +1,341 @@
+package site
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// The results files in docs/data, in the order in which they are asked.
+var resultFiles = []string{"ladder.json", "ablation.json"}
+
+// results answers what chapters quote from the results files.
+type results struct {
+	documents []*report.Document
+	files     []string
+	stages    []string // folders
+}
+
+func readResults(root string, stages []string) (*results, error) {
+	r := &results{stages: stages}
+	for _, name := range resultFiles {
+		d, err := report.Read(filepath.Join(root, "docs", "data", name))
+		if err != nil {
+			return nil, fmt.Errorf("no figures to quote: %w; make docs-refresh measures them", err)
+		}
+		r.documents = append(r.documents, d)
+		r.files = append(r.files, name)
+	}
+	return r, nil
+}
+
+// A figure is one quoted value.
+type figure struct {
+	text  string // as a reader sees it
+	title string // where it comes from
+}
+
+// html is the figure as it stands in a page.
+func (f figure) html() string {
+	return `<span class="figure" title="` + html.EscapeString(f.title) + `">` + html.EscapeString(f.text) + `</span>`
+}
+
+// server spells a short name out: "stage1" is the stage's folder, and
+// "stage5 again" the second appearance of one.
+func (r *results) server(short string) string {
+	word, rest, spaced := strings.Cut(short, " ")
+	for _, s := range r.stages {
+		if stage, _, _ := strings.Cut(s, "-"); stage == word {
+			word = s
+		}
+	}
+	if spaced {
+		return word + " " + rest
+	}
+	return word
+}
+
+// short is the other way round: "stage1" for a stage's folder.
+func (r *results) short(server string) string {
+	if slices.Contains(r.stages, server) {
+		server, _, _ = strings.Cut(server, "-")
+	}
+	return server
+}
+
+// with finds the first document that has all the servers under a workload.
+func (r *results) with(workload string, servers ...string) (*report.Document, string, error) {
+	for i, d := range r.documents {
+		if !slices.ContainsFunc(servers, func(s string) bool {
+			_, ok := d.Row(r.server(s), workload)
+			return !ok
+		}) {
+			return d, r.files[i], nil
+		}
+	}
+	return nil, "", fmt.Errorf("none of %s has %s on %s", strings.Join(r.files, ", "), strings.Join(servers, " and "), workload)
+}
+
+// figure looks a key up. docs/README.md lists the keys:
+//
+//	machine.kernel               about the run
+//	hello.stage1.qps             workload, server, metric
+//	hello.stage1/stage0.ratio    one server to another, paired round by round
+//
+// A further ".short" leaves the interval out, ".percent" writes a ratio as a
+// change in percent, ".interval" gives a metric its interval.
+func (r *results) figure(key string) (figure, error) {
+	parts := strings.Split(key, ".")
+	if len(parts) >= 2 && slices.Contains([]string{"machine", "run", "ablation"}, parts[0]) {
+		text, err := r.about(parts[0], strings.Join(parts[1:], "."))
+		return figure{text, key}, err
+	}
+	form := ""
+	if n := len(parts); n > 3 && slices.Contains([]string{"short", "percent", "interval"}, parts[n-1]) {
+		form, parts = parts[n-1], parts[:n-1]
+	}
+	if len(parts) < 3 {
+		return figure{}, fmt.Errorf("figure %q: want workload.server.metric", key)
+	}
+	workload, servers, metric := parts[0], parts[1], strings.Join(parts[2:], ".")
+	if head, base, pair := strings.Cut(servers, "/"); pair {
+		interval, file, err := r.ratio(workload, head, base, metric)
+		if err != nil {
+			return figure{}, fmt.Errorf("figure %q: %w", key, err)
+		}
+		text := interval.Format()
+		switch form {
+		case "short":
+			text = stats.Short(interval.Median) + "×"
+		case "percent":
+			text = percent(interval.Median)
+		case "":
+			text = stats.Short(interval.Median) + "×"
+			if interval.Bounded() {
+				text += fmt.Sprintf(" [%s, %s]", stats.Short(interval.Low), stats.Short(interval.High))
+			}
+		}
+		return figure{text, fmt.Sprintf("%s: %s; %d rounds, from %s", key, interval.Format(), interval.Rounds, file)}, nil
+	}
+	d, file, err := r.with(workload, servers)
+	if err != nil {
+		return figure{}, fmt.Errorf("figure %q: %w", key, err)
+	}
+	row, _ := d.Row(r.server(servers), workload)
+	value, write, err := metricOf(row, metric)
+	if err != nil {
+		return figure{}, fmt.Errorf("figure %q: %w", key, err)
+	}
+	text := write(value.Median)
+	if form == "interval" && value.Bounded() {
+		text += fmt.Sprintf(" [%s, %s]", write(value.Low), write(value.High))
+	}
+	return figure{text, fmt.Sprintf("%s, from %s of %s", key, file, d.Created.Format(time.DateOnly))}, nil
+}
+
+// metricOf picks a metric of a row, and how it is written.
+func metricOf(row report.Row, name string) (stats.Interval, func(float64) string, error) {
+	exact := func(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
+	switch name {
+	case "qps":
+		return row.RequestsPerSecond, thousands, nil
+	case "cpu":
+		return row.ServerCPU, microseconds, nil
+	case "client-cpu":
+		return row.ClientCPU, microseconds, nil
+	case "p50":
+		return row.P50, microseconds, nil
+	case "p90":
+		return row.P90, microseconds, nil
+	case "p99":
+		return row.P99, microseconds, nil
+	case "p99.9":
+		return row.P999, microseconds, nil
+	case "calls":
+		return exact(row.SystemCalls), perRequest, nil
+	case "gc":
+		return exact(row.GCCyclesPerSecond), perRequest, nil
+	case "held":
+		return row.HeldPerConnection, wholeNumber, nil
+	case "resident":
+		return row.ResidentPerConnection, wholeNumber, nil
+	case "established":
+		return exact(float64(row.Established)), wholeNumber, nil
+	}
+	if v, ok := row.Counters[name]; ok {
+		return exact(v), perRequest, nil
+	}
+	return stats.Interval{}, nil, fmt.Errorf("there is no metric or counter %q", name)
+}
+
+// ratio is head over base, paired round by round.
+func (r *results) ratio(workload, head, base, metric string) (stats.Interval, string, error) {
+	d, file, err := r.with(workload, head, base)
+	if err != nil {
+		return stats.Interval{}, "", err
+	}
+	of := func(m report.Measurement) float64 { return 0 }
+	switch metric {
+	case "ratio":
+		of = func(m report.Measurement) float64 { return m.RequestsPerSecond }
+	case "cpu":
+		of = func(m report.Measurement) float64 { return m.ServerCPU }
+	case "p50":
+		of = func(m report.Measurement) float64 { return float64(m.Latency.P50) }
+	case "p99":
+		of = func(m report.Measurement) float64 { return float64(m.Latency.P99) }
+	case "resident":
+		of = func(m report.Measurement) float64 { return m.ResidentPerConnection }
+	default:
+		return stats.Interval{}, "", fmt.Errorf("there is no ratio of %q", metric)
+	}
+	byRound := func(server string) []float64 {
+		var out []float64
+		for _, m := range d.Measurements {
+			if m.Server == r.server(server) && m.Workload == workload {
+				for len(out) < m.Round {
+					out = append(out, math.NaN())
+				}
+				out[m.Round-1] = of(m)
+			}
+		}
+		return out
+	}
+	interval := stats.Ratio(byRound(head), byRound(base))
+	if !interval.Measured() {
+		return interval, "", fmt.Errorf("%s has no rounds in which both %s and %s were measured", file, head, base)
+	}
+	return interval, file, nil
+}
+
+// verdict puts into words what a ratio allows to be said.
+func (r *results) verdict(key string) (string, error) {
+	parts := strings.Split(key, ".")
+	if len(parts) == 3 {
+		if head, base, pair := strings.Cut(parts[1], "/"); pair {
+			interval, _, err := r.ratio(parts[0], head, base, parts[2])
+			if err != nil {
+				return "", fmt.Errorf("verdict %q: %w", key, err)
+			}
+			switch stats.Judge(interval) {
+			case stats.Higher:
+				return "more, and the interval excludes 1", nil
+			case stats.Lower:
+				return "less, and the interval excludes 1", nil
+			}
+			return string(stats.Judge(interval)), nil
+		}
+	}
+	return "", fmt.Errorf("verdict %q: want workload.head/base.metric", key)
+}
+
+// about answers what is not a measured value: the machine and the method.
+func (r *results) about(which, name string) (string, error) {
+	d := r.documents[0]
+	if which == "ablation" {
+		d = r.documents[1]
+	}
+	switch name {
+	case "cpu":
+		return d.Machine.CPU, nil
+	case "cpus":
+		return fmt.Sprint(d.Machine.CPUs), nil
+	case "kernel":
+		return strings.TrimPrefix(d.Machine.Kernel, "Linux "), nil
+	case "go":
+		return strings.TrimPrefix(d.Machine.Go, "go"), nil
+	case "virtual":
+		if d.Machine.Virtual == "" {
+			return "none that could be found", nil
+		}
+		return d.Machine.Virtual, nil
+	case "date":
+		return d.Created.Format("2 January 2006"), nil
+	case "command":
+		return d.Command, nil
+	case "rounds":
+		return fmt.Sprint(d.Method.Rounds), nil
+	case "seconds":
+		return stats.Short(d.Method.Seconds), nil
+	case "layout":
+		return d.Method.Layout, nil
+	case "workers":
+		return fmt.Sprint(d.Method.Workers), nil
+	case "generator":
+		return d.Method.Generator, nil
+	case "steal":
+		return fmt.Sprintf("%.1f%%", 100*d.Method.Steal), nil
+	case "others":
+		return fmt.Sprintf("%.1f%%", 100*d.Method.Others), nil
+	}
+	return "", fmt.Errorf("figure %q: nothing like this is known", which+"."+name)
+}
+
+// thousands writes requests per second as the documents do: 68.2 K.
+func thousands(v float64) string {
+	if v < 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	if v >= 99_950 {
+		return fmt.Sprintf("%.0f K", v/1e3)
+	}
+	return fmt.Sprintf("%.1f K", v/1e3)
+}
+
+// microseconds writes a time given in µs.
+func microseconds(v float64) string {
+	switch {
+	case v >= 9995:
+		return fmt.Sprintf("%.1f ms", v/1e3)
+	case v >= 999.5:
+		return fmt.Sprintf("%.2f ms", v/1e3)
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f µs", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f µs", v)
+	}
+	return fmt.Sprintf("%.2f µs", v)
+}
+
+func perRequest(v float64) string {
+	switch {
+	case v == 0:
+		return "0"
+	case v >= 100:
+		return wholeNumber(v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v < 0.01:
+		return "under 0.01"
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// wholeNumber writes 65536 as 65,536.
+func wholeNumber(v float64) string {
+	digits := fmt.Sprintf("%.0f", v)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// percent writes a ratio as a change: 1.33 is +33%.
+func percent(ratio float64) string {
+	change := 100 * (ratio - 1)
+	text := fmt.Sprintf("%.0f%%", math.Abs(change))
+	if math.Abs(change) < 9.95 {
+		text = fmt.Sprintf("%.1f%%", math.Abs(change))
+	}
+	if change < 0 {
+		return "−" + text
+	}
+	return "+" + text
+}

@@ -1,0 +1,37 @@
+package site
+
+import (
+	"html"
+	"strings"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+)
+
+// highlight colours source text and answers its lines as HTML. The classes are
+// chroma's; site.css gives them their colours.
+func highlight(language, source string) []string {
+	lexer := lexers.Get(language)
+	if lexer == nil {
+		lexer = lexers.Fallback
+	}
+	tokens, err := chroma.Tokenise(chroma.Coalesce(lexer), nil, source)
+	if err != nil {
+		return strings.Split(html.EscapeString(source), "\n")
+	}
+	var lines []string
+	for _, line := range chroma.SplitTokensIntoLines(tokens) {
+		var b strings.Builder
+		for _, t := range line {
+			text := html.EscapeString(strings.TrimSuffix(t.Value, "\n"))
+			class := chroma.StandardTypes[t.Type]
+			if class == "" || text == "" || strings.TrimSpace(t.Value) == "" {
+				b.WriteString(text)
+				continue
+			}
+			b.WriteString(`<span class="` + class + `">` + text + `</span>`)
+		}
+		lines = append(lines, b.String())
+	}
+	return lines
+}

@@ -1,0 +1,167 @@
+package site
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"html/template"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	rendererhtml "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// markdown is CommonMark with tables. HTML is let through: the chapters are
+// our own, and answers are folded in <details>.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
+	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	goldmark.WithRendererOptions(rendererhtml.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(codeBlocks{}, 100))),
+)
+
+// codeBlocks writes fenced blocks in colour.
+type codeBlocks struct{}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (codeBlocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		block := n.(*ast.FencedCodeBlock)
+		var code strings.Builder
+		for i := range block.Lines().Len() {
+			line := block.Lines().At(i)
+			code.Write(line.Value(source))
+		}
+		fmt.Fprintf(w, `<pre class="block" tabindex="0"><code>%s</code></pre>`+"\n",
+			strings.TrimRight(strings.Join(highlight(string(block.Language(source)), code.String()), "\n"), "\n"))
+		return ast.WalkSkipChildren, nil
+	})
+}
+
+// render turns a page's Markdown into HTML, and notes its links and sections.
+func (b *builder) render(p *page) {
+	source := []byte(b.expand(p, p.text))
+	document := markdown.Parser().Parse(text.NewReader(source))
+	current := section{heading: p.Title}
+	var words strings.Builder
+	end := func() {
+		current.text = strings.Join(strings.Fields(words.String()), " ")
+		p.sections = append(p.sections, current)
+		words.Reset()
+	}
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			if n.Type() == ast.TypeBlock {
+				words.WriteByte(' ')
+			}
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Heading:
+			id, _ := n.AttributeString("id")
+			name, _ := id.([]byte)
+			p.ids[string(name)] = true
+			if n.Level > 1 {
+				end()
+				current = section{id: string(name), heading: plain(n, source)}
+			}
+			return ast.WalkSkipChildren, nil
+		case *ast.Link:
+			n.Destination = []byte(b.resolve(p, string(n.Destination)))
+		case *ast.Text:
+			words.Write(n.Value(source))
+			if n.SoftLineBreak() {
+				words.WriteByte(' ')
+			}
+		case *ast.String:
+			words.Write(n.Value)
+		}
+		return ast.WalkContinue, nil
+	})
+	end()
+	var out bytes.Buffer
+	if err := markdown.Renderer().Render(&out, source, document); err != nil {
+		b.fail("%s: %w", p.source, err)
+	}
+	body := strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>").Replace(out.String())
+	p.body = template.HTML(body)
+}
+
+// plain is a node's text.
+func plain(n ast.Node, source []byte) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if t, ok := n.(*ast.Text); ok && entering {
+			out.Write(t.Value(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return out.String()
+}
+
+// resolve turns the target of a link into one that works in the site: chapters
+// become pages, other files of the repository are shown as source pages.
+func (b *builder) resolve(p *page, to string) string {
+	u, err := url.Parse(to)
+	if err != nil {
+		b.fail("%s: %q is no address: %w", p.source, to, err)
+		return to
+	}
+	if u.Scheme != "" || u.Host != "" {
+		return to
+	}
+	if u.Path == "" {
+		p.links = append(p.links, link{p.out, u.Fragment})
+		return to
+	}
+	if strings.HasSuffix(u.Path, ".html") && !strings.Contains(u.Path, "/") {
+		p.links = append(p.links, link{u.Path, u.Fragment})
+		return to
+	}
+	file := path.Join(path.Dir(p.source), u.Path)
+	fragment := ""
+	if u.Fragment != "" {
+		fragment = "#" + u.Fragment
+	}
+	if i := slices.IndexFunc(b.pages, func(x *page) bool { return x.source == file }); i >= 0 {
+		p.links = append(p.links, link{b.pages[i].out, u.Fragment})
+		return b.pages[i].out + fragment
+	}
+	info, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
+	if err == nil && info.IsDir() {
+		file = path.Join(file, "README.md")
+		info, err = os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
+	}
+	if err != nil || strings.HasPrefix(file, "../") {
+		b.fail("%s: a link leads to %s, which is not there", p.source, to)
+		return to
+	}
+	b.sources[file] = true
+	return sourceName(file) + fragment
+}
+
+// chapterList is the list of all chapters, for the first page.
+func (b *builder) chapterList() string {
+	var out strings.Builder
+	out.WriteString(`<ol class="chapter-list">`)
+	for _, p := range b.pages {
+		if p.out != "index.html" {
+			fmt.Fprintf(&out, `<li><a href="%s">%s</a></li>`, p.out, html.EscapeString(p.Title))
+		}
+	}
+	out.WriteString("</ol>")
+	return out.String()
+}

@@ -1,0 +1,312 @@
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"html"
+	"html/template"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A page is one chapter, made of one Markdown file.
+type page struct {
+	source    string // path from the root of the repository
+	out       string // file name in the site
+	firstLine int    // of the text, behind the properties
+	text      string
+
+	Title string `yaml:"title"`
+	Short string `yaml:"short"` // in the list of chapters
+	Order int    `yaml:"order"`
+	Step  string `yaml:"step"`  // the stage whose step it explains
+	Stage string `yaml:"stage"` // the stage that it shows as a whole
+
+	step     *Step
+	body     template.HTML
+	ids      map[string]bool
+	links    []link
+	sections []section
+}
+
+// A link leads from a page to another file of the site.
+type link struct{ to, fragment string }
+
+// A section is what search finds: a heading and the text under it.
+type section struct{ id, heading, text string }
+
+// pageFiles are where the chapters lie.
+var pageFiles = []string{"docs/*.md", "docs/chapters/*.md", "docs/workshop/README.md"}
+
+// readPages reads all chapters, in their order. Files without properties, such
+// as docs/README.md, are none.
+func readPages(root string) ([]*page, error) {
+	var pages []*page
+	for _, pattern := range pageFiles {
+		names, err := fs.Glob(os.DirFS(root), pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			p, err := readPage(root, name)
+			if err != nil {
+				return nil, err
+			}
+			if p != nil {
+				pages = append(pages, p)
+			}
+		}
+	}
+	slices.SortFunc(pages, func(a, b *page) int { return a.Order - b.Order })
+	if len(pages) == 0 {
+		return nil, errors.New("there is no chapter in docs/chapters")
+	}
+	return pages, nil
+}
+
+func readPage(root, name string) (*page, error) {
+	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		return nil, err
+	}
+	properties, text, ok := strings.Cut(strings.TrimPrefix(string(b), "---\n"), "\n---\n")
+	if !ok || !bytes.HasPrefix(b, []byte("---\n")) {
+		return nil, nil
+	}
+	p := &page{source: name, text: text, ids: map[string]bool{}}
+	p.firstLine = strings.Count(properties, "\n") + 4
+	decoder := yaml.NewDecoder(strings.NewReader(properties))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(p); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if p.Title == "" || p.Short == "" {
+		return nil, fmt.Errorf("%s: title: and short: are needed", name)
+	}
+	base := path.Base(name)
+	if base == "README.md" {
+		base = path.Base(path.Dir(name)) + ".md"
+	}
+	p.out = strings.TrimSuffix(base, ".md") + ".html"
+	return p, nil
+}
+
+// Site is the finished site, in memory.
+type Site struct {
+	Files map[string][]byte // by path
+	pages []*page
+}
+
+type builder struct {
+	root      string
+	stages    []string
+	results   *results
+	documents *documents
+	tests     testNames
+	variants  *variantsFile
+	pages     []*page
+	sources   map[string]bool // files of the repository that a page links to
+	errs      []error
+}
+
+func (b *builder) fail(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf(format, args...))
+}
+
+// Build makes the site from the repository at root. The error tells everything
+// that is wrong, a line each.
+func Build(root string) (*Site, error) {
+	b := &builder{root: root, sources: map[string]bool{}}
+	var err error
+	if b.stages, err = stageFolders(root); err != nil {
+		return nil, err
+	}
+	if b.results, err = readResults(root, b.stages); err != nil {
+		return nil, err
+	}
+	if b.documents, err = readDocuments(root); err != nil {
+		return nil, err
+	}
+	if b.tests, err = readTests(root); err != nil {
+		return nil, err
+	}
+	if b.variants, err = readVariants(root); err != nil {
+		return nil, err
+	}
+	if b.pages, err = readPages(root); err != nil {
+		return nil, err
+	}
+	site := &Site{Files: map[string][]byte{}, pages: b.pages}
+	for _, p := range b.pages {
+		if err := b.prepare(p); err != nil {
+			return nil, err
+		}
+		b.render(p)
+	}
+	b.checkLinks()
+	for _, p := range b.pages {
+		if p.step != nil {
+			if missing := p.step.unexplained(); len(missing) > 0 {
+				b.fail("%s: no paragraph explains these hunks of the step to %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
+			}
+		}
+	}
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, err
+	}
+	if err := b.write(site); err != nil {
+		return nil, err
+	}
+	return site, nil
+}
+
+// prepare makes the diff that a page is about.
+func (b *builder) prepare(p *page) (err error) {
+	switch {
+	case p.Step != "":
+		i := slices.Index(b.stages, b.results.server(p.Step))
+		if i < 1 {
+			return fmt.Errorf("%s: step: there is no step to %q", p.source, p.Step)
+		}
+		p.step, err = compareStages(b.root, b.stages[i-1], b.stages[i])
+	case p.Stage != "":
+		p.step, err = wholeStage(b.root, b.results.server(p.Stage))
+	}
+	return err
+}
+
+// checkLinks finds links within the site that lead nowhere.
+func (b *builder) checkLinks() {
+	for _, p := range b.pages {
+		for _, l := range p.links {
+			i := slices.IndexFunc(b.pages, func(x *page) bool { return x.out == l.to })
+			if i < 0 {
+				continue // a source file, whose existence was looked at
+			}
+			to := b.pages[i]
+			if l.fragment == "" || to.ids[l.fragment] || bytes.Contains([]byte(to.body), []byte(`id="`+l.fragment+`"`)) {
+				continue
+			}
+			if to.step != nil && strings.HasPrefix(l.fragment, "d-") && bytes.Contains([]byte(to.step.html()), []byte(`id="`+l.fragment+`"`)) {
+				continue
+			}
+			b.fail("%s: a link leads to %s#%s, which has no such place", p.source, l.to, l.fragment)
+		}
+	}
+}
+
+// write puts everything into the site.
+func (b *builder) write(site *Site) error {
+	for i, p := range b.pages {
+		v := view{
+			Title: p.Title, Body: p.body, Site: b.chapters(p), Rungs: b.rungs(p),
+			Home: p.out == "index.html", Measured: b.results.documents[0].Created.Format("2 January 2006"),
+		}
+		if p.step != nil {
+			v.Diff = p.step.html()
+			v.From, v.To = p.step.From, p.step.To
+			v.Number = strings.TrimPrefix(b.results.short(p.step.To), "stage")
+		}
+		if i > 0 {
+			v.Previous = &chapterLink{b.pages[i-1].out, b.pages[i-1].Title, "", false}
+		}
+		if i+1 < len(b.pages) {
+			v.Next = &chapterLink{b.pages[i+1].out, b.pages[i+1].Title, "", false}
+		}
+		content, err := v.page()
+		if err != nil {
+			return err
+		}
+		site.Files[p.out] = content
+	}
+	for _, file := range slices.Sorted(maps.Keys(b.sources)) {
+		content, err := b.sourcePage(file)
+		if err != nil {
+			return err
+		}
+		site.Files[sourceName(file)] = content
+	}
+	site.Files["search.js"] = b.searchIndex()
+	for _, name := range []string{"site.css", "site.js"} {
+		content, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			return err
+		}
+		site.Files[name] = content
+	}
+	return nil
+}
+
+// sourceName is where a file of the repository stands in the site.
+func sourceName(file string) string {
+	// No file name may begin with a dot: the stages' static route does not serve those.
+	parts := strings.Split(file, "/")
+	for i, part := range parts {
+		if strings.HasPrefix(part, ".") {
+			parts[i] = "dot-" + part[1:]
+		}
+	}
+	return "source/" + strings.Join(parts, "/") + ".html"
+}
+
+// sourcePage shows a file of the repository that a chapter links to.
+func (b *builder) sourcePage(file string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(file)))
+	if err != nil {
+		return nil, err
+	}
+	language := map[string]string{".go": "go", ".md": "markdown", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
+	if path.Base(file) == "Makefile" {
+		language = "make"
+	}
+	var out strings.Builder
+	out.WriteString(`<div class="listing">`)
+	for i, line := range highlight(language, string(text)) {
+		fmt.Fprintf(&out, `<div class="l" id="L%d"><span class="no">%d</span><code>%s</code></div>`, i+1, i+1, line)
+	}
+	out.WriteString("</div>")
+	v := view{
+		Title: file, Body: template.HTML("<h1>" + html.EscapeString(file) + "</h1>" + out.String()),
+		Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/")), Listing: true,
+	}
+	return v.page()
+}
+
+// Write puts the site into a folder, and takes away what an earlier one left
+// there. A folder that holds something else is refused.
+func (s *Site) Write(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(folder, "site.css")); len(entries) > 0 && err != nil {
+		return fmt.Errorf("%s holds something that is not this site: choose another folder", folder)
+	}
+	for name, content := range s.Files {
+		target := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(target, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return filepath.WalkDir(folder, func(target string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, target)
+		if err == nil && s.Files[filepath.ToSlash(name)] == nil {
+			err = os.Remove(target)
+		}
+		return err
+	})
+}

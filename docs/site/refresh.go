@@ -1,0 +1,250 @@
+package site
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+// refresh says what is to be measured anew, and how long.
+type refresh struct {
+	only   []string // "ladder", "ablation", "profiles"; all when empty
+	rounds int      // of the ablation
+	time   time.Duration
+	quick  bool
+	out    io.Writer
+}
+
+func (r *refresh) wants(part string) bool { return len(r.only) == 0 || slices.Contains(r.only, part) }
+
+// run measures into docs/data of the repository at root. command is this
+// process's own program, which has the subcommands run and load.
+func (r *refresh) run(ctx context.Context, root, command string) error {
+	for _, part := range r.only {
+		if !slices.Contains([]string{"ladder", "ablation", "profiles"}, part) {
+			return fmt.Errorf("--only %s: choose ladder, ablation or profiles", part)
+		}
+	}
+	data := filepath.Join(root, "docs", "data")
+	if r.wants("ladder") {
+		if err := r.ladder(ctx, root, command, data); err != nil {
+			return err
+		}
+	}
+	if r.wants("ablation") {
+		if err := r.ablation(ctx, root, command, data); err != nil {
+			return err
+		}
+	}
+	if r.wants("profiles") {
+		if err := r.profiles(ctx, root, command, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ladder is the main job, whose document becomes docs/data/ladder.json.
+func (r *refresh) ladder(ctx context.Context, root, command, data string) error {
+	work, err := os.MkdirTemp("", "docs")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	args := []string{"run", "--out", work}
+	if r.quick {
+		args = append(args, "--quick")
+	}
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the ladder could not be measured: %w", err)
+	}
+	d, err := report.Read(filepath.Join(work, "ladder.json"))
+	if err != nil {
+		return err
+	}
+	d.Command = "make ladder"
+	if r.quick {
+		d.Command += " QUICK=1"
+	}
+	return keep(d, filepath.Join(data, "ladder.json"))
+}
+
+// keep writes a document without what no chapter quotes, which is most of its
+// bytes: the histograms and counters of single measurements.
+func keep(d *report.Document, path string) error {
+	for i := range d.Measurements {
+		d.Measurements[i].Histogram, d.Measurements[i].Counters, d.Measurements[i].LoopRequests = "", nil, nil
+	}
+	b, err := json.MarshalIndent(d, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}
+
+// ablation builds the variants and measures each beside what it is compared with.
+func (r *refresh) ablation(ctx context.Context, root, command, data string) error {
+	folders, err := stageFolders(root)
+	if err != nil {
+		return err
+	}
+	file, err := readVariants(root)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "variants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	fmt.Fprintf(os.Stderr, "building %d stages and %d variants\n", len(folders), len(file.Variants))
+	stages, err := run.BuildStages(ctx, root, work, folders)
+	if err != nil {
+		return err
+	}
+	servers := map[string]run.Server{}
+	for _, s := range stages {
+		servers[s.Name] = s
+	}
+	peers, err := run.BuildPeers(ctx, root, work)
+	if err != nil {
+		return err
+	}
+	for _, s := range peers {
+		s.Name = strings.ReplaceAll(s.Name, "/", "") // in a key a slash stands between two servers
+		servers[s.Name] = s
+	}
+	names := results{stages: folders}
+	bench := &run.Bench{
+		Rounds: r.rounds, Time: r.time, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond,
+		Generator: run.Embedded, Command: command, Seed: uint64(time.Now().UnixNano()),
+	}
+	if r.quick {
+		bench.Warmup, bench.Duration = 60*time.Millisecond, 150*time.Millisecond
+	}
+	put := func(name, on string) error {
+		w, err := workload.ByName(on)
+		if err != nil {
+			return err
+		}
+		same := func(i run.Item) bool { return i.Server.Name == name && i.Workload.Name == on }
+		if !slices.ContainsFunc(bench.Items, same) {
+			bench.Items = append(bench.Items, run.Item{Server: servers[name], Workload: w})
+		}
+		return nil
+	}
+	for _, v := range file.Variants {
+		path, err := v.build(ctx, root, work, folders)
+		if err != nil {
+			return err
+		}
+		servers[v.Name] = run.Server{Name: v.Name, Path: path, Args: v.Args, Admin: true}
+		for _, c := range v.Compare {
+			with := names.server(c.With)
+			if servers[with].Path == "" {
+				return fmt.Errorf("variant %s: there is no %q to compare it with", v.Name, c.With)
+			}
+			for _, name := range []string{with, v.Name} {
+				if err := put(name, c.Workload); err != nil {
+					return err
+				}
+			}
+			for _, metric := range []report.Metric{report.Speed, report.CPU} {
+				bench.Ratios = append(bench.Ratios, report.Ratio{Kind: report.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: with})
+			}
+		}
+	}
+	for _, item := range file.Also {
+		name := names.server(item.Server)
+		if servers[name].Path == "" {
+			return fmt.Errorf("variants.yaml: there is no server %q", item.Server)
+		}
+		if err := put(name, item.Workload); err != nil {
+			return err
+		}
+	}
+	bench.Progress = func(p run.Progress) {
+		fmt.Fprintf(os.Stderr, "\rround %d of %d, %d of %d: %s on %s          ", p.Round, p.Rounds, p.Done+1, p.Items, p.Item.Server.Name, p.Item.Workload.Name)
+	}
+	d, err := bench.Run(ctx)
+	fmt.Fprintln(os.Stderr)
+	if err != nil {
+		return err
+	}
+	d.Command = "make docs-refresh"
+	d.Method.Revision = run.Revision(root)
+	return keep(d, filepath.Join(data, "ablation.json"))
+}
+
+// profiles records where each stage's time goes on hello: the table of all six,
+// and for each the stacks that its flame graph is drawn from.
+func (r *refresh) profiles(ctx context.Context, root, command, data string) error {
+	folders, err := stageFolders(root)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "profiles")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	seconds := "5s"
+	if r.quick {
+		seconds = "1s"
+	}
+	ladder := func(args ...string) error {
+		cmd := exec.CommandContext(ctx, command, append(args, "--seconds", seconds, "--out", work)...)
+		cmd.Dir, cmd.Stderr = root, os.Stderr
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("ladder %s: %w", strings.Join(args, " "), err)
+		}
+		return nil
+	}
+	if err := ladder("where"); err != nil {
+		return err
+	}
+	table, err := os.ReadFile(filepath.Join(work, "where-"+workload.Hello+".json"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(data, "where.json"), table, 0o644); err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		stage, _, _ := strings.Cut(folder, "-")
+		if err := ladder("flame", stage, "--source", "auto"); err != nil {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(work, "profile-"+stage+"-*.pb.gz"))
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("ladder flame %s left no profile: %w", stage, err)
+		}
+		raw, err := exec.CommandContext(ctx, "go", "tool", "pprof", "-raw", files[0]).Output()
+		if err != nil {
+			return fmt.Errorf("go tool pprof: %w", err)
+		}
+		p, err := parseRawProfile(raw)
+		if err != nil {
+			return fmt.Errorf("%s: %w", stage, err)
+		}
+		if err := p.write(filepath.Join(data, "profiles", stage+".folded")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package site
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the repository, seen from this folder.
+const root = "../.."
+
+func TestBuild(t *testing.T) {
+	site, err := Build(root)
+	require.NoError(t, err)
+	again, err := Build(root)
+	require.NoError(t, err)
+	require.Equal(t, site.Files, again.Files, "the same sources make the same site")
+
+	// Nothing is loaded from elsewhere: only links that a reader follows lead out.
+	loads := regexp.MustCompile(`(?i)<(?:script|img|link|iframe|source|video|object)\b[^>]*\b(?:src|href|data)="([^"]*)"|@import|url\(\s*['"]?([a-z]+:)?//`)
+	for name, content := range site.Files {
+		for _, found := range loads.FindAllSubmatch(content, -1) {
+			require.NotRegexp(t, `^(?i)(?:[a-z]+:)?//`, string(found[1]), "%s loads %s", name, found[0])
+		}
+		for part := range strings.SplitSeq(name, "/") {
+			require.False(t, strings.HasPrefix(part, "."), "%s could not be served by the stages", name)
+		}
+	}
+}
+
+// TestCheck holds the chapters to what docs/README.md says: no figure typed in,
+// every command there is.
+func TestCheck(t *testing.T) { require.NoError(t, Check(root)) }
+
+// The chapters about a step are alike, so that a reader knows where to look.
+func TestStepChaptersHaveTheSameParts(t *testing.T) {
+	pages, err := readPages(root)
+	require.NoError(t, err)
+	want := []string{
+		"The symptom, as a number", "The evidence", "The idea", "The diff, hunk by hunk", "What it brought", "The parts, apart",
+		"What it costs, and when it does not pay", "Traps", "Questions", "Read on",
+	}
+	steps := 0
+	for _, p := range pages {
+		if p.Step == "" {
+			continue
+		}
+		steps++
+		var have []string
+		for _, found := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(p.text, -1) {
+			if found[1] != "Do it yourself" {
+				have = append(have, found[1])
+			}
+		}
+		require.Equal(t, want, have, p.source)
+		require.GreaterOrEqual(t, strings.Count(p.text, "<details><summary>"), 4, "%s: questions", p.source)
+		require.Contains(t, p.text, "{{diagram ", p.source)
+		require.Contains(t, p.text, "{{flame ", p.source)
+		require.Contains(t, p.text, "{{test ", p.source)
+		require.Contains(t, p.text, "{{man ", p.source)
+		traps := p.text[strings.Index(p.text, "## Traps"):strings.Index(p.text, "## Questions")]
+		for line := range strings.Lines(traps) {
+			if strings.HasPrefix(line, "- ") {
+				require.Contains(t, line, "{{test ", "%s: which test catches this?", p.source)
+			}
+		}
+	}
+	require.Equal(t, 5, steps)
+}
+
+// TestRunBlocks runs the code blocks that are marked to be run.
+func TestRunBlocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("the commands are for Linux")
+	}
+	blocks, err := runBlocks(root)
+	require.NoError(t, err)
+	require.NotEmpty(t, blocks)
+	for _, b := range blocks {
+		t.Run(filepath.Base(b.file), func(t *testing.T) {
+			var cmd *exec.Cmd
+			switch b.language {
+			case "sh":
+				cmd = exec.CommandContext(t.Context(), "sh", "-e", "-c", b.code)
+			case "go":
+				file := filepath.Join(t.TempDir(), "main.go")
+				require.NoError(t, os.WriteFile(file, []byte(b.code), 0o600))
+				cmd = exec.CommandContext(t.Context(), "go", "run", file)
+			}
+			cmd.Dir = root
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s:%d:\n%s", b.file, b.line, out)
+			require.NotEmpty(t, out, "%s:%d prints nothing", b.file, b.line)
+		})
+	}
+}
+
+func TestWrite(t *testing.T) {
+	site := &Site{Files: map[string][]byte{"site.css": []byte("x"), "source/a.html": []byte("y")}}
+	folder := filepath.Join(t.TempDir(), "site")
+	require.NoError(t, site.Write(folder))
+	require.FileExists(t, filepath.Join(folder, "source", "a.html"))
+	delete(site.Files, "source/a.html")
+	require.NoError(t, site.Write(folder))
+	require.NoFileExists(t, filepath.Join(folder, "source", "a.html"), "what an earlier site left")
+
+	foreign := t.TempDir()
+	kept := filepath.Join(foreign, "thesis.txt")
+	require.NoError(t, os.WriteFile(kept, []byte("ten years"), 0o600))
+	require.ErrorContains(t, site.Write(foreign), "something that is not this site")
+	require.FileExists(t, kept)
+}
+
+func TestServeOnLoopbackOnly(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:80", "example.org:80", "8000"} {
+		require.Error(t, serveFolder(t.Context(), t.TempDir(), address, io.Discard), address)
+	}
+}
+
+// Diagrams are part of a page in light and in dark, so they name no colour that
+// does not come from it.
+func TestDiagrams(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "diagrams", "*.svg"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	used := map[string]bool{}
+	pages, err := readPages(root)
+	require.NoError(t, err)
+	for _, p := range pages {
+		for _, found := range regexp.MustCompile(`\{\{diagram "([^"]+)"`).FindAllStringSubmatch(p.text, -1) {
+			used[found[1]] = true
+		}
+	}
+	colours := regexp.MustCompile(`^(?:currentColor|none|var\(--[a-z-]+, #[0-9a-f]{3,6}\)|url\(#[a-z]+\))$`)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, used[strings.TrimSuffix(filepath.Base(file), ".svg")], "no chapter shows %s", file)
+		decoder := xml.NewDecoder(strings.NewReader(string(b)))
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err, file)
+			element, ok := token.(xml.StartElement)
+			if !ok {
+				continue
+			}
+			names := []string{}
+			for _, a := range element.Attr {
+				names = append(names, a.Name.Local)
+				if a.Name.Local == "fill" || a.Name.Local == "stroke" {
+					require.Regexp(t, colours, a.Value, file)
+				}
+			}
+			if element.Name.Local == "svg" {
+				require.True(t, slices.Contains(names, "aria-label") && slices.Contains(names, "viewBox"), file)
+			}
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package site
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// A grid is a table as HTML. Its cells are HTML too.
+type grid struct{ b strings.Builder }
+
+func newGrid(class string, head ...string) *grid {
+	g := &grid{}
+	fmt.Fprintf(&g.b, `<div class="table %s" tabindex="0"><table><thead><tr>`, class)
+	for _, h := range head {
+		g.b.WriteString("<th>" + h + "</th>")
+	}
+	g.b.WriteString("</tr></thead><tbody>")
+	return g
+}
+
+func (g *grid) row(cells ...string) {
+	g.b.WriteString("<tr>")
+	for i, c := range cells {
+		if i == 0 {
+			g.b.WriteString(`<th scope="row">` + c + "</th>")
+		} else {
+			g.b.WriteString("<td>" + c + "</td>")
+		}
+	}
+	g.b.WriteString("</tr>")
+}
+
+func (g *grid) String() string { return g.b.String() + "</tbody></table></div>" }
+
+// callNames are the counters that are shown as system calls, as the manual
+// names them.
+var callNames = []struct{ counter, name string }{
+	{"reads", "recvfrom(2)"}, {"writes", "sendto(2), sendmsg(2)"}, {"epoll_waits", "epoll_wait(2)"}, {"epoll_ctls", "epoll_ctl(2)"},
+	{"timerfd_settimes", "timerfd_settime(2)"}, {"eventfd_writes", "write(2) to an eventfd"},
+}
+
+// otherCounters are shown below them.
+var otherCounters = []struct{ counter, name string }{
+	{"handoffs", "hand-offs to another thread"}, {"heap_objects_allocated", "heap objects allocated"}, {"heap_bytes_allocated", "heap bytes allocated"},
+	{"body_bytes_copied", "body bytes copied"},
+}
+
+// countersTable shows what a request costs in calls, server beside server.
+func (b *builder) countersTable(workload string, servers []string) (string, error) {
+	d, file, err := b.results.with(workload, servers...)
+	if err != nil {
+		return "", err
+	}
+	rows := make([]report.Row, len(servers))
+	head := []string{"per request on " + html.EscapeString(workload)}
+	for i, s := range servers {
+		rows[i], _ = d.Row(b.results.server(s), workload)
+		if rows[i].Counters == nil {
+			return "", fmt.Errorf("%s has no counters of %s", file, s)
+		}
+		head = append(head, html.EscapeString(s))
+	}
+	g := newGrid("numbers", head...)
+	line := func(name string, value func(report.Row) float64) {
+		cells := []string{name}
+		var previous string
+		for _, row := range rows {
+			text := perRequest(value(row))
+			if previous != "" && previous != text {
+				text = `<strong>` + text + `</strong>`
+			}
+			previous = perRequest(value(row))
+			cells = append(cells, text)
+		}
+		g.row(cells...)
+	}
+	for _, c := range callNames {
+		line(c.name, func(r report.Row) float64 { return r.Counters[c.counter] })
+	}
+	line("all system calls", func(r report.Row) float64 { return r.SystemCalls })
+	for _, c := range otherCounters {
+		line(c.name, func(r report.Row) float64 { return r.Counters[c.counter] })
+	}
+	return g.String(), nil
+}
+
+// resultTable is what a step brought: the stage before, the stage, and their
+// ratio with its interval, on hello and where the step must show.
+func (b *builder) resultTable(stage string) (string, error) {
+	i := slices.Index(b.stages, b.results.server(stage))
+	if i < 1 {
+		return "", fmt.Errorf("there is no step to %q", stage)
+	}
+	base := b.results.short(b.stages[i-1])
+	g := newGrid("numbers", "", base, stage, "ratio and interval", "what can be said")
+	add := func(label, workload, metric, ratio string, lessIsBetter bool) error {
+		before, err := b.results.figure(workload + "." + base + "." + metric)
+		if err != nil {
+			return err
+		}
+		after, err := b.results.figure(workload + "." + stage + "." + metric)
+		if err != nil {
+			return err
+		}
+		interval, _, err := b.results.ratio(workload, stage, base, ratio)
+		if err != nil {
+			return err
+		}
+		g.row(label, before.html(), after.html(), html.EscapeString(interval.Format()), verdictWord(interval, lessIsBetter))
+		return nil
+	}
+	rows := []struct {
+		label, workload, metric, ratio string
+		less                           bool
+	}{
+		{"requests per second, hello", "hello", "qps", "ratio", false},
+		{"server CPU per request, hello", "hello", "cpu", "cpu", true},
+		{"median latency, hello", "hello", "p50", "p50", true},
+		{"99th percentile, hello", "hello", "p99", "p99", true},
+	}
+	for _, r := range rows {
+		if err := add(r.label, r.workload, r.metric, r.ratio, r.less); err != nil {
+			return "", err
+		}
+	}
+	for _, t := range b.results.documents[0].Ratios {
+		if t.Kind != report.Target || t.Head != b.results.server(stage) || t.Workload == "hello" {
+			continue
+		}
+		w := html.EscapeString(t.Workload)
+		switch t.Metric {
+		case report.Speed:
+			if err := add("requests per second, "+w, t.Workload, "qps", "ratio", false); err != nil {
+				return "", err
+			}
+			if err := add("server CPU per request, "+w, t.Workload, "cpu", "cpu", true); err != nil {
+				return "", err
+			}
+		case report.HeldMemory:
+			g.row("buffer bytes an idle connection holds, "+w, wholeNumber(t.BaseValue), wholeNumber(t.HeadValue), "", "")
+		}
+	}
+	g.row("published by the documents, requests per second", b.documents.ofStage(base), b.documents.ofStage(stage), "", "")
+	return g.String() + b.measuredLine(), nil
+}
+
+// measuredLine says under a table how its figures came about.
+func (b *builder) measuredLine() string {
+	d := b.results.documents[0]
+	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs, Linux %s, Go %s, server and generator %s; medians of %d rounds, ratios within a round, intervals of at least 95%%. <code>%s</code></p>`,
+		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, html.EscapeString(strings.TrimPrefix(d.Machine.Kernel, "Linux ")),
+		html.EscapeString(strings.TrimPrefix(d.Machine.Go, "go")), html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(d.Command))
+}
+
+func verdictWord(i stats.Interval, lessIsBetter bool) string {
+	switch v := stats.Judge(i); {
+	case v == stats.Higher && !lessIsBetter, v == stats.Lower && lessIsBetter:
+		return `<span class="better">better</span>`
+	case v == stats.Higher, v == stats.Lower:
+		return `<span class="worse">worse</span>`
+	default:
+		return html.EscapeString(string(v))
+	}
+}
+
+// ablationTable shows the variants of a chapter.
+func (b *builder) ablationTable(chapter string) (string, error) {
+	g := newGrid("ablation", "workload", "against", "requests per second", "server CPU")
+	found := false
+	for _, v := range b.variants.Variants {
+		if v.Chapter != chapter {
+			continue
+		}
+		found = true
+		fmt.Fprintf(&g.b, `<tr><th scope="rowgroup" colspan="4"><strong>%s</strong><br>%s</th></tr>`, html.EscapeString(v.Name), inlineCode(v.What))
+		for _, c := range v.Compare {
+			speed, _, err := b.results.ratio(c.Workload, v.Name, c.With, "ratio")
+			if err != nil {
+				return "", fmt.Errorf("variant %s: %w", v.Name, err)
+			}
+			cpu, _, err := b.results.ratio(c.Workload, v.Name, c.With, "cpu")
+			if err != nil {
+				return "", fmt.Errorf("variant %s: %w", v.Name, err)
+			}
+			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(speed, false), spoken(cpu, true))
+		}
+	}
+	if !found {
+		return "", fmt.Errorf("no variant belongs to the chapter of %q", chapter)
+	}
+	d := b.results.documents[1]
+	return g.String() + fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs; %d rounds. What each variant changes stands in <code>docs/ablation/variants.yaml</code>.</p>`,
+		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds), nil
+}
+
+// spoken is a ratio with its interval, coloured by what can be said of it.
+func spoken(i stats.Interval, lessIsBetter bool) string {
+	class := "same"
+	switch v := stats.Judge(i); {
+	case v == stats.Higher && !lessIsBetter, v == stats.Lower && lessIsBetter:
+		class = "better"
+	case v == stats.Higher, v == stats.Lower:
+		class = "worse"
+	}
+	return fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(i.Format()))
+}
+
+// inlineCode is text in which backquotes mark code.
+func inlineCode(text string) string {
+	parts := strings.Split(html.EscapeString(text), "`")
+	for i := 1; i < len(parts); i += 2 {
+		parts[i] = "<code>" + parts[i] + "</code>"
+	}
+	return strings.Join(parts, "")
+}
+
+// progression is the picture of the whole ladder: what each stage serves on
+// hello, with its interval, beside what was published.
+func (b *builder) progression() (string, error) {
+	d := b.results.documents[0]
+	var out strings.Builder
+	most := 0.0
+	rows := make([]report.Row, len(b.stages))
+	for i, s := range b.stages {
+		row, ok := d.Row(s, "hello")
+		if !ok {
+			return "", fmt.Errorf("ladder.json has no %s on hello", s)
+		}
+		rows[i] = row
+		most = math.Max(most, math.Max(row.RequestsPerSecond.Median, row.RequestsPerSecond.High))
+	}
+	out.WriteString(`<div class="progression" role="img" aria-label="Requests per second of the six stages on hello">`)
+	for i, s := range b.stages {
+		q := rows[i].RequestsPerSecond
+		low, high := q.Low, q.High
+		if !q.Bounded() {
+			low, high = q.Median, q.Median
+		}
+		href := ""
+		for _, p := range b.pages {
+			if p.step != nil && p.step.To == s || b.results.server(p.Step) == s || b.results.server(p.Stage) == s {
+				href = p.out
+			}
+		}
+		step := ""
+		if i > 0 {
+			if ratio, _, err := b.results.ratio("hello", s, b.stages[i-1], "ratio"); err == nil {
+				step = stats.Short(ratio.Median) + "×"
+			}
+		}
+		fmt.Fprintf(&out, `<div class="bar"><a href="%s">%s</a><span class="track"><span class="fill" style="width:%.2f%%"></span><span class="whisker" style="left:%.2f%%;width:%.2f%%"></span></span><b>%s</b><span class="step">%s</span><span class="published">%s</span></div>`,
+			href, html.EscapeString(s), 100*q.Median/most, 100*low/most, 100*(high-low)/most, thousands(q.Median), step, b.documents.ofStage(b.results.short(s)))
+	}
+	out.WriteString(`<div class="bar legend"><span></span><span>requests per second on hello, the whisker is the interval</span><b>here</b><span class="step">step</span><span class="published">published</span></div></div>`)
+	return out.String() + b.measuredLine(), nil
+}
+
+// documentList lists the sources with what each says.
+func (b *builder) documentList() string {
+	var out strings.Builder
+	for _, d := range b.documents.Documents {
+		fmt.Fprintf(&out, `<section class="document" id="document-%d"><p><strong>%d. <span lang="zh">%s</span></strong><br>%s<br><small>%s</small></p><p>%s</p></section>`,
+			d.Number, d.Number, html.EscapeString(d.Title), html.EscapeString(d.Means), html.EscapeString(d.Author), html.EscapeString(d.Says))
+	}
+	return out.String()
+}
+
+// publishedTable lists every figure that may be quoted.
+func (b *builder) publishedTable() string {
+	g := newGrid("published", "what", "figure", "in document")
+	for _, p := range b.documents.Published {
+		var in []string
+		for _, n := range p.In {
+			in = append(in, fmt.Sprintf(`<a href="#document-%d">%d</a>`, n, n))
+		}
+		g.row(html.EscapeString(p.What), html.EscapeString(p.Figure), strings.Join(in, ", "))
+	}
+	return g.String()
+}

@@ -1,0 +1,153 @@
+package site
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTypedFigures(t *testing.T) {
+	for text, want := range map[string]string{
+		"It does 68.2 K requests.":                       "68.2 K",
+		"that is 20% less":                               "20%",
+		"1.33× as fast":                                  "1.33×",
+		"after 17 µs":                                    "17 µs",
+		"about 3 ms later":                               "3 ms",
+		"5 times as fast":                                "5 times",
+		"90,000 requests per second":                     "90,000 requests per second",
+		`{{figure "hello.stage1.qps"}} and 12% of it`:    "12%",
+		`{{cite 1 "14%"}} of it`:                         "",
+		"`100 ms` in code":                               "",
+		"```\n12%\n```":                                  "",
+		"8192 bytes, 64 fields, 10 seconds, 16 requests": "",
+		"an i7-11700K":                                   "",
+		"stage3 has 6 files":                             "",
+	} {
+		errs := typedFigures(&page{source: "x.md", text: text})
+		if want == "" {
+			require.Empty(t, errs, text)
+			continue
+		}
+		require.Len(t, errs, 1, text)
+		require.ErrorContains(t, errs[0], `"`+want+`" is typed in`)
+	}
+}
+
+func TestUnknownCommands(t *testing.T) {
+	targets := map[string]bool{"ladder": true, "diff": true}
+	for text, wrong := range map[string]int{
+		"`make ladder QUICK=1`":                     0,
+		"`make diff A=1 B=2` and `make`":            0,
+		"`make stage3 run ARGS=\"-admin :9090\"`":   0,
+		"`make stage3 fly`":                         1,
+		"`make tea`":                                1,
+		"we make tea":                               0,
+		"```sh\nmake ladder\nmake tea   # hot\n```": 1,
+		"`cd x && make tea`":                        1,
+		"`makefile`":                                0,
+	} {
+		require.Len(t, unknownCommands("x.md", text, targets), wrong, text)
+	}
+}
+
+func TestOutsideCode(t *testing.T) {
+	upper := func(_ int, s string) string { return strings.ToUpper(s) }
+	require.Equal(t, "A `b` C ``d ` e`` F\n```\ng\n```\nH\n", outsideCode("a `b` c ``d ` e`` f\n```\ng\n```\nh\n", upper))
+	require.Equal(t, "A ` B", outsideCode("a ` b", upper), "a lone backquote is no code")
+}
+
+// Every include tells what is wrong with it, with file and line.
+func TestBadIncludes(t *testing.T) {
+	stages, err := stageFolders(root)
+	require.NoError(t, err)
+	b := &builder{root: root, stages: stages, tests: testNames{"a test": "a_test.go"}, variants: &variantsFile{}}
+	b.results, err = readResults(root, stages)
+	require.NoError(t, err)
+	b.documents, err = readDocuments(root)
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		`{{figure "hello.stage9.qps"}}`:           "x.md:11: figure \"hello.stage9.qps\": none of ladder.json, ablation.json has stage9 on hello",
+		`{{figure "hello.stage1.speed"}}`:         `no metric or counter "speed"`,
+		`{{figure "hello.stage1"}}`:               "want workload.server.metric",
+		`{{figure "hello.stage1/stage0.beauty"}}`: `no ratio of "beauty"`,
+		`{{figure "machine.colour"}}`:             "nothing like this is known",
+		`{{figure}}`:                              "takes 1 to 1 arguments, not 0",
+		`{{cite 1 "99,999"}}`:                     `document 1 gives no figure "99,999"`,
+		`{{cite 2 "27,493"}}`:                     `document 2 gives no figure "27,493"`,
+		`{{hunk "idle.go" "conn.arm"}}`:           "this page has no diff",
+		`{{diagram "nothing" "x"}}`:               "nothing.svg",
+		`{{test "no test at all"}}`:               `no test called "no test at all"`,
+		`{{man "epoll"}}`:                         "no name of a manual page",
+		`{{ablation "stage9"}}`:                   "no variant belongs",
+		`{{colour "red"}}`:                        `no include "colour"`,
+		`{{figure hello}}`:                        "is no include",
+		`{{verdict "hello.stage1.qps"}}`:          "want workload.head/base.metric",
+	} {
+		b.errs = nil
+		b.expand(&page{source: "x.md", firstLine: 10}, "\n"+text)
+		require.Len(t, b.errs, 1, text)
+		require.ErrorContains(t, b.errs[0], want)
+		require.ErrorContains(t, b.errs[0], "x.md:11: ")
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for value, want := range map[float64]string{950: "950", 27_493: "27.5 K", 99_960: "100 K", 158_700: "159 K"} {
+		require.Equal(t, want, thousands(value))
+	}
+	for value, want := range map[float64]string{1.234: "1.23 µs", 12.34: "12.3 µs", 345.6: "346 µs", 1720: "1.72 ms", 12_340: "12.3 ms"} {
+		require.Equal(t, want, microseconds(value))
+	}
+	for value, want := range map[float64]string{0: "0", 0.004: "under 0.01", 1: "1.00", 12.01: "12.0", 65536: "65,536"} {
+		require.Equal(t, want, perRequest(value))
+	}
+	require.Equal(t, "1,234,567", wholeNumber(1234567))
+	require.Equal(t, "−1,234", strings.Replace(wholeNumber(-1234), "-", "−", 1))
+	require.Equal(t, "+33%", percent(1.33))
+	require.Equal(t, "−2.1%", percent(0.979))
+}
+
+func TestManual(t *testing.T) {
+	text, err := manual("epoll_ctl(2)")
+	require.NoError(t, err)
+	require.Contains(t, text, "man2/epoll_ctl.2.html")
+}
+
+func TestParseRawProfile(t *testing.T) {
+	p, err := parseRawProfile([]byte(`Comment: stage9 on hello, by perf
+Comment: 4 samples
+PeriodType: cpu nanoseconds
+Period: 10000000
+Samples:
+samples/count cpu/nanoseconds
+          2   20000000: 1 2 3 4
+          1   10000000: 5 4
+          1   10000000: 6 7 1 2 3 4
+          1   10000000: 5 8
+Locations
+     1: 0x40b34e M=2 internal/runtime/syscall/linux.Syscall6 /go/asm.s:36:0 s=27
+     2: 0x4a632c M=2 syscall.RawSyscall6 /go/syscall_linux.go:65:0 s=63
+     3: 0x53a8f4 M=2 github.com/qps-ladder/qps-ladder/shared/netpoll.sendto /x/socket_linux.go:72:0 s=65
+             github.com/qps-ladder/qps-ladder/shared/netpoll.Send /x/socket_linux.go:58:0 s=52
+     4: 0x69a55a M=2 main.(*loop).run /x/response.go:59:0 s=54
+             sync.(*WaitGroup).Go.func1 :0:0 s=238
+     5: 0x41 M=2 runtime.mallocgc :0:0 s=1
+     6: 0xffff41 M=1 try_to_wake_up :0:0 s=1
+     7: 0xffff42 M=1 __do_softirq :0:0 s=1
+     8: 0x42 M=2 net/http.(*Server).Serve.gowrap3 :0:0 s=1
+Mappings
+1: 0x0/0x0/0x0 [kernel.kallsyms]  [FN][IN]
+2: 0x400000/0x6a0000/0x0 /tmp/stage  [FN]
+`))
+	require.NoError(t, err)
+	require.Equal(t, "stage9 on hello, by perf; 4 samples", p.about)
+	require.Equal(t, map[string]int64{
+		"main.(*loop).run;netpoll.Send;[kernel] sendto":                                                                20000000,
+		"main.(*loop).run;netpoll.Send;[kernel] sendto;[kernel] softirq: the receiver's side;[kernel] waking a thread": 10000000,
+		"main.(*loop).run;runtime.mallocgc":                                                                            10000000,
+	}, p.stacks, "what the admin listener does is left out")
+
+	_, err = parseRawProfile([]byte("Samples:\nLocations\nMappings\n"))
+	require.ErrorContains(t, err, "no sample")
+}

@@ -1,0 +1,218 @@
+package workshop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+)
+
+// result is what a check came to.
+type result struct {
+	findings []grade.Finding
+	values   map[string]float64
+	blind    error
+}
+
+func (r *result) failing() (failing []grade.Finding) {
+	for _, f := range r.findings {
+		if !f.Holds {
+			failing = append(failing, f)
+		}
+	}
+	return failing
+}
+
+// checks are the names of the checks that fail, each once.
+func (r *result) checks() []string {
+	var names []string
+	for _, f := range r.failing() {
+		if !slices.Contains(names, f.Check) {
+			names = append(names, f.Check)
+		}
+	}
+	return names
+}
+
+// gradeBinary runs an exercise's checks against a server that has been built. show is called with each
+// finding as it comes, working with what comes next.
+func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding), working func(string)) *result {
+	r := &result{}
+	add := func(findings ...grade.Finding) {
+		for _, f := range findings {
+			// Two figures of one workload may find the same.
+			if !slices.ContainsFunc(r.findings, func(old grade.Finding) bool { return old.Text == f.Text }) {
+				r.findings = append(r.findings, f)
+				show(f)
+			}
+		}
+	}
+	working("starting it")
+	if err := subject.Inspect(); err != nil {
+		add(grade.Finding{Check: "serves", Text: "it does not serve as it should: " + err.Error()})
+		return r
+	}
+	add(grade.Finding{Check: "serves", Holds: true, Text: "it builds, serves, and does nothing else"})
+	for _, c := range e.Checks {
+		working(c.Name())
+		add(subject.Run(c)...)
+	}
+	r.values, r.blind = subject.Values(), subject.Blind()
+	return r
+}
+
+// subject is what is graded: own, which has been built already as the package work/label.
+func (e *Exercise) subject(ctx context.Context, root, temporary, label, binary string, own, start files) *grade.Subject {
+	return &grade.Subject{
+		Binary: binary, Root: root, Own: own, Start: start, Files: e.Files, Context: ctx,
+		Build: func(flags ...string) (string, error) {
+			folder, err := os.MkdirTemp(temporary, "again-")
+			if err != nil {
+				return "", err
+			}
+			binary := filepath.Join(folder, label)
+			return binary, own.buildOnDisk(ctx, root, label, binary, flags...)
+		},
+	}
+}
+
+// laidOut reads the learner's code, and says what to do if there is none.
+func (e *Exercise) laidOut(root string) (files, error) {
+	f, err := readFiles(e.work(root))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("exercise %d is not laid out yet: make exercise N=%d", e.Number, e.Number)
+	}
+	return f, err
+}
+
+// check checks the learner's code and prints what holds and what does not.
+func check(ctx context.Context, o *output, root string, e *Exercise, quick bool) error {
+	own, err := e.laidOut(root)
+	if err != nil {
+		return err
+	}
+	p, err := readProgress(root)
+	if err != nil {
+		return err
+	}
+	s := p.of(e)
+	start, err := e.start(root)
+	if err != nil {
+		return err
+	}
+	for name, text := range own {
+		// The stage may have been fixed since: what was laid out then is as good.
+		if s.Laid[name] == hashText(text) {
+			start[name] = text
+		}
+	}
+
+	o.say("%s", o.paint(bold, fmt.Sprintf("Exercise %d: %s", e.Number, e.Title)))
+	began := time.Now()
+	r := &result{}
+	shown := 0
+	show := func(f grade.Finding) {
+		if f.Holds {
+			o.line("ok", green, f.Text)
+			return
+		}
+		if shown++; shown > 6 {
+			return // a screen has an end, and the first are the ones to begin with
+		}
+		o.line("no", red, f.Text)
+		if f.Look != "" {
+			o.line("", "", "look at "+f.Look)
+		}
+	}
+	broken := e.rules(e.work(root), own, start)
+	if err := sharedUntouched(root, s.Shared); err != nil && s.Shared != "" {
+		broken = append(broken, grade.Finding{Check: "bounds", Text: err.Error()})
+	}
+	for _, f := range broken {
+		show(f)
+	}
+	r.findings = broken
+
+	temporary, err := os.MkdirTemp("", "ladder-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	binary := filepath.Join(temporary, e.Name)
+	o.working("building")
+	err = build(ctx, root, "./"+workPath+"/"+e.Name, binary)
+	var wontBuild *errBuild
+	switch {
+	case errors.As(err, &wontBuild):
+		show(grade.Finding{Text: "it does not build:\n" + wontBuild.text})
+		r.findings = append(r.findings, grade.Finding{Check: "builds"})
+	case err != nil:
+		o.wipe()
+		return err
+	default:
+		subject := e.subject(ctx, root, temporary, e.Name, binary, own, start)
+		graded := e.gradeBinary(subject, show, o.working)
+		r.findings = append(r.findings, graded.findings...)
+		r.values, r.blind = graded.values, graded.blind
+		if !quick && !slices.Contains(graded.checks(), "serves") {
+			o.working("the common suite, as every stage runs it")
+			f := commonSuite(ctx, root, temporary, e.Name, own)
+			show(f)
+			r.findings = append(r.findings, f)
+		}
+	}
+	if ctx.Err() != nil {
+		o.wipe()
+		return errors.New("stopped before the end")
+	}
+	if shown > 6 {
+		o.say("      … and %d more", shown-6)
+	}
+	s.Checks++
+	s.Holds, s.Of = len(r.findings)-len(r.failing()), len(r.findings)
+	s.Values, s.Code = r.values, own.hash()
+	return e.summary(o, p, s, r, quick, time.Since(began))
+}
+
+// summary prints the last lines and keeps the result.
+func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick bool, took time.Duration) error {
+	failing := len(r.failing())
+	if r.blind != nil {
+		o.line("--", yellow, "not seen from outside as well: "+r.blind.Error())
+	}
+	if failing == 0 && !quick && s.Solved == nil {
+		now := time.Now().UTC().Truncate(time.Second)
+		s.Solved = &now
+	}
+	if err := p.save(); err != nil {
+		return err
+	}
+	seconds := took.Round(time.Second)
+	switch {
+	case failing > 0:
+		o.wipe()
+		return fmt.Errorf("%d of %d do not hold yet (%v); one hint more: make hint N=%d", failing, len(r.findings), seconds, e.Number)
+	case quick:
+		o.say("%s (%v). Now with the common suite: make check N=%d", o.paint(green, fmt.Sprintf("All %d hold", len(r.findings))), seconds, e.Number)
+	default:
+		o.say("%s (%v).", o.paint(green, fmt.Sprintf("Solved: all %d hold", len(r.findings))), seconds)
+		if e.Measure != "" {
+			o.say("What it brought, measured against the start and the reference, for\ninformation (2 minutes): make check N=%d MEASURE=1", e.Number)
+		}
+		o.say("How the reference does it: make solution N=%d", e.Number)
+	}
+	return nil
+}
+
+func hashText(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

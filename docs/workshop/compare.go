@@ -1,0 +1,93 @@
+package workshop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+// compareTime is for one of the two comparisons.
+const compareTime = 40 * time.Second
+
+// compare measures the learner's server against the start and against the reference, in the same rounds
+// each. It is information: nothing is graded by it.
+func compare(ctx context.Context, o *output, root string, e *Exercise) error {
+	name := e.Measure
+	if name == "" {
+		name = workload.Hello
+	}
+	w, err := workload.ByName(name)
+	if err != nil {
+		return err
+	}
+	command, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	temporary, err := os.MkdirTemp("", "ladder-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temporary)
+	servers := map[string]run.Server{}
+	for label, source := range map[string]func(string) (files, error){"start": e.start, "yours": e.laidOut, "reference": e.reference} {
+		f, err := source(root)
+		if err != nil {
+			return err
+		}
+		o.working("building " + label)
+		binary, err := f.buildIn(ctx, root, temporary, label)
+		if err != nil {
+			return err
+		}
+		servers[label] = run.Server{Name: label, Path: binary, Admin: true}
+	}
+	var ratios []report.Ratio
+	for _, base := range []string{"start", "reference"} {
+		b := &run.Bench{
+			Time: compareTime, Warmup: 100 * time.Millisecond, Duration: 400 * time.Millisecond,
+			Generator: run.Embedded, Command: command, Seed: uint64(time.Now().UnixNano()),
+		}
+		b.Pair(servers[base], servers["yours"], w)
+		b.Progress = func(p run.Progress) {
+			o.working(fmt.Sprintf("measuring %s against the %s: round %d of %d", w.Name, base, p.Round, p.Rounds))
+		}
+		d, err := b.Run(ctx)
+		if err != nil {
+			o.wipe()
+			return err
+		}
+		ratios = append(ratios, d.Ratios...)
+	}
+	o.say("Measured with %s (%s), for information:", w.Name, w.Summary)
+	for _, r := range ratios {
+		what := map[report.Metric]string{report.Speed: "requests per second", report.CPU: "server CPU per request"}[r.Metric]
+		head := r.Head
+		if r.Kind == report.Noise {
+			head = "the same again"
+		}
+		o.line("", "", fmt.Sprintf("%-14s against %-9s  %-22s  %.2f times (%.2f to %.2f)",
+			head, r.Base, what, r.Ratio.Median, r.Ratio.Low, r.Ratio.High))
+	}
+	return nil
+}
+
+// buildIn builds f as the package work/label in a folder of its own below folder.
+func (f files) buildIn(ctx context.Context, root, folder, label string) (string, error) {
+	source := filepath.Join(folder, label+"-source")
+	if err := os.MkdirAll(source, 0o777); err != nil {
+		return "", err
+	}
+	overlay, err := f.writeOverlay(root, source, label)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(folder, label)
+	return binary, build(ctx, root, "./"+workPath+"/"+label, binary, "-overlay", overlay)
+}

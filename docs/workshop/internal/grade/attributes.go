@@ -1,0 +1,53 @@
+package grade
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+func init() {
+	behaviour("panic-says-which", "the line about a panic still says which request of its connection it was", panicSaysWhich)
+}
+
+// panicSaysWhich has a handler panic at the third request of a connection.
+func panicSaysWhich(s *Subject) error {
+	for _, before := range []int{2, 0, 5} {
+		server, err := Start(s.Binary, "-workers", "1", "-test-routes")
+		if err != nil {
+			return err
+		}
+		defer server.Kill()
+		c, err := dial(server.Addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for range before {
+			if err := c.hello(); err != nil {
+				return err
+			}
+		}
+		if err := c.send("GET /test/panic HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			return err
+		}
+		a, err := c.answer()
+		if err != nil {
+			return err
+		}
+		if a.status != 500 || !a.close {
+			return fmt.Errorf("the answer was %d", a.status)
+		}
+		if err := server.Stop(); err != nil {
+			return err
+		}
+		line := server.stderr.all()
+		if strings.Count(line, "\n") != 1 {
+			return errors.New("it is not one line")
+		}
+		if want := fmt.Sprintf("(request=%d)", before+1); !strings.Contains(line, want) {
+			return fmt.Errorf("after %d requests it does not say %s", before, want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package grade
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+)
+
+const (
+	warmUp          = 256  // requests before anything is counted
+	countedRequests = 2048 // by the server's own counters
+	watchedRequests = 512  // by watching its system calls, which is slow
+	warmUpWatched   = 64
+
+	// How far the counters and what was watched may lie apart: the turn of a loop that is under way when
+	// either is read, and what the Go runtime does of its own.
+	counterSlack = 0.05
+)
+
+// figure is something that can be counted per request.
+type figure struct {
+	counter string   // in /debug/counters; "" if there is none
+	runtime bool     // among the runtime's figures there
+	calls   []string // of a record; the largest counts
+}
+
+var figures = map[string]figure{
+	"hand-offs":       {counter: "handoffs", calls: []string{readsElsewhere, writesElsewhere}},
+	wakeUps:           {counter: "eventfd_writes", calls: []string{wakeUps}},
+	timerfdSettime:    {counter: "timerfd_settimes", calls: []string{timerfdSettime}},
+	epollCtl:          {counter: "epoll_ctls", calls: []string{epollCtl}},
+	reads:             {counter: "reads", calls: []string{reads}},
+	writes:            {counter: "writes", calls: []string{writes}},
+	"heap objects":    {counter: "heap_objects_allocated", runtime: true},
+	"copied bytes":    {counter: "body_bytes_copied"},
+	"epoll events":    {counter: "events"},
+	"failing writes":  {counter: "write_agains"},
+	"futex calls":     {calls: []string{futex}},
+	"requests":        {counter: "requests"},
+	"vectored writes": {counter: "vectored_writes"},
+}
+
+// KnownFigure says whether a check may name that figure.
+func KnownFigure(name string) bool {
+	_, ok := figures[name]
+	return ok || special[name].count != nil
+}
+
+// perRequest is what a workload costs, by counter and by call.
+type perRequest struct {
+	counters, runtime map[string]float64
+	calls             map[string]float64 // nil if the server could not be watched
+}
+
+// Subject is a server to be graded, as a program that has been built. What is measured once is kept.
+type Subject struct {
+	Binary string
+	// Root is the repository's root.
+	Root string
+	// Own is that source, Start what it was made from: text by file name.
+	Own, Start map[string][]byte
+	// Files are those that may be changed.
+	Files []string
+	// Build builds it in another way.
+	Build Builder
+	// Context ends what takes long.
+	Context context.Context
+
+	mutex    sync.Mutex
+	measured map[string]perRequest
+	blind    error // why the server's system calls could not be watched
+	values   map[string]float64
+}
+
+// Blind says why system calls could not be watched, if they could not.
+func (s *Subject) Blind() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.blind
+}
+
+// Values are all figures that were measured, by name.
+func (s *Subject) Values() map[string]float64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.values
+}
+
+func (s *Subject) keep(name string, value float64) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.values == nil {
+		s.values = map[string]float64{}
+	}
+	s.values[name] = math.Round(value*1000) / 1000
+}
+
+// measure counts what a workload costs over one connection to a server with one worker.
+func (s *Subject) measure(name string) (perRequest, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if m, ok := s.measured[name]; ok {
+		return m, nil
+	}
+	l, err := loadByName(name)
+	if err != nil {
+		return perRequest{}, err
+	}
+	m, err := s.count(l)
+	if err != nil {
+		return m, err
+	}
+	m.calls, err = s.watch(l)
+	if err != nil {
+		return m, err
+	}
+	if s.measured == nil {
+		s.measured = map[string]perRequest{}
+	}
+	s.measured[name] = m
+	return m, nil
+}
+
+// count reads the server's own counters before and after, less what a reading costs.
+func (s *Subject) count(l load) (m perRequest, err error) {
+	server, err := Start(s.Binary, "-workers", "1")
+	if err != nil {
+		return m, err
+	}
+	defer server.Kill()
+	c, err := dial(server.Addr)
+	if err != nil {
+		return m, err
+	}
+	defer c.Close()
+	if err := c.drive(l, warmUp); err != nil {
+		return m, err
+	}
+	var at [4]reading
+	for i := range at {
+		if i == 3 {
+			if err := c.drive(l, countedRequests); err != nil {
+				return m, err
+			}
+		}
+		if at[i], err = server.read(); err != nil {
+			return m, err
+		}
+	}
+	difference := func(of func(reading) map[string]int64) map[string]float64 {
+		out := map[string]float64{}
+		for name, after := range of(at[3]) {
+			idle := of(at[2])[name] - of(at[1])[name]
+			out[name] = max(0, float64(after-of(at[2])[name]-idle)) / countedRequests
+		}
+		return out
+	}
+	m.counters = difference(func(r reading) map[string]int64 { return r.Total })
+	m.runtime = difference(func(r reading) map[string]int64 { return r.Runtime })
+	if err := server.Stop(); err != nil {
+		return m, err
+	}
+	return m, nil
+}
+
+// watch counts system calls from outside. Where that is not possible it answers nil, and no error.
+func (s *Subject) watch(l load) (map[string]float64, error) {
+	if s.blind != nil {
+		return nil, nil
+	}
+	server, err := StartWatched(s.Binary, "-workers", "1")
+	if err != nil {
+		if server, again := Start(s.Binary, "-workers", "1"); again == nil {
+			server.Kill() // it starts well when nobody watches
+			s.blind = err
+			return nil, nil
+		}
+		return nil, err
+	}
+	defer server.Kill()
+	c, err := dial(server.Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if err := c.drive(l, warmUpWatched); err != nil {
+		return nil, err
+	}
+	before := server.record.snapshot()
+	if err := c.drive(l, watchedRequests); err != nil {
+		return nil, err
+	}
+	after := server.record.snapshot()
+	out := map[string]float64{}
+	for name, n := range after {
+		out[name] = float64(n-before[name]) / watchedRequests
+	}
+	return out, nil
+}
+
+// figure answers a check's finding, and a second one if the counters do not say what was seen.
+func (s *Subject) figure(c Check) ([]Finding, error) {
+	f, ok := figures[c.Figure]
+	if !ok {
+		value, err := special[c.Figure].count(s)
+		if err != nil {
+			return nil, err
+		}
+		s.keep(c.Name(), value)
+		return []Finding{c.judge(value)}, nil
+	}
+	m, err := s.measure(c.Of)
+	if err != nil {
+		return nil, err
+	}
+	value := m.counters[f.counter]
+	if f.runtime {
+		value = m.runtime[f.counter]
+	}
+	seen := 0.0
+	for _, call := range f.calls {
+		seen = max(seen, m.calls[call])
+	}
+	s.keep(c.Name(), max(value, seen))
+	findings := []Finding{c.judge(max(value, seen))}
+	if f.counter != "" && len(f.calls) > 0 && m.calls != nil && seen > value+counterSlack+value/20 {
+		findings = append(findings, Finding{
+			Check: "honest counters",
+			Text:  fmt.Sprintf("the counters say %s %s per request, but %s were seen from outside", number(value), c.Figure, number(seen)),
+			Look:  "counters are not yours to change: each call of shared/netpoll takes those of its own loop",
+		})
+	}
+	return findings, nil
+}

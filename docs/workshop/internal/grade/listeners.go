@@ -1,0 +1,155 @@
+package grade
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"time"
+)
+
+func init() {
+	behaviour("own-listeners", "each loop has a listener of its own and serves what it accepts", ownListeners)
+	behaviour("port-taken", "a port that somebody else has is refused, with exit code 1", portTaken)
+	behaviour("acceptor", "-acceptor still makes one loop accept for all", oneAcceptor)
+}
+
+const listenerWorkers = 3
+
+func ownListeners(s *Subject) error {
+	server, err := Start(s.Binary, "-workers", fmt.Sprint(listenerWorkers))
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	n, err := server.listeners()
+	if err != nil {
+		return err
+	}
+	if n < listenerWorkers {
+		return fmt.Errorf("%d loops have %d listening %s between them", listenerWorkers, n, plural(n, "socket"))
+	}
+	// The kernel spreads connections by a hash of the client's address: of so many, each loop gets some.
+	if err := server.helloOver(120); err != nil {
+		return err
+	}
+	r, ok := server.await(func(r reading) bool { return r.Total["requests"] >= 120 })
+	if !ok {
+		return fmt.Errorf("120 requests were answered, but the counters show %d", r.Total["requests"])
+	}
+	serving := 0
+	for _, loop := range r.Loops {
+		if loop["requests"] > 0 && loop["accepts"] > loop["accept_agains"] {
+			serving++
+		}
+	}
+	if serving < listenerWorkers {
+		return fmt.Errorf("of %d loops only %d both accept and answer", listenerWorkers, serving)
+	}
+	return server.Stop()
+}
+
+func oneAcceptor(s *Subject) error {
+	server, err := Start(s.Binary, "-workers", fmt.Sprint(listenerWorkers), "-acceptor")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	n, err := server.listeners()
+	if err != nil {
+		return err
+	}
+	if n != 1 {
+		return fmt.Errorf("with -acceptor there are %d listening sockets", n)
+	}
+	if err := server.helloOver(30); err != nil {
+		return fmt.Errorf("with -acceptor: %w", err)
+	}
+	r, _ := server.await(func(r reading) bool { return r.Total["requests"] >= 30 })
+	serving := 0
+	for _, loop := range r.Loops {
+		if loop["requests"] > 0 {
+			serving++
+		}
+	}
+	if serving < listenerWorkers {
+		return fmt.Errorf("with -acceptor only %d of %d loops answer", serving, listenerWorkers)
+	}
+	return server.Stop()
+}
+
+// helloOver sends one request over each of n connections that are open at the same time.
+func (s *Server) helloOver(n int) error {
+	for range n {
+		c, err := dial(s.Addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.hello(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listeners is how many sockets listen on the server's own port.
+func (s *Server) listeners() (n int, err error) {
+	ports, err := listening(s.pid)
+	_, own, _ := net.SplitHostPort(s.Addr)
+	for _, port := range ports {
+		if port == own {
+			n++
+		}
+	}
+	return n, err
+}
+
+func portTaken(s *Subject) error {
+	server, err := Start(s.Binary)
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	second := exec.Command(s.Binary, "-addr", server.Addr)
+	var said bytes.Buffer
+	second.Stderr = &said
+	child, err := startChild(second)
+	if err != nil {
+		return err
+	}
+	switch code := child.Wait(readyLimit); {
+	case code == -1:
+		return errors.New("a second server on the same port starts, and takes half of the connections")
+	case code != 1:
+		return fmt.Errorf("a second server on the same port ends with exit code %d", code)
+	case bytes.Count(said.Bytes(), []byte("\n")) != 1:
+		return errors.New("a second server on the same port does not say why it ends, in one line")
+	}
+	return server.Stop()
+}
+
+func plural(n int, word string) string {
+	switch {
+	case n == 1:
+		return word
+	case word == "process":
+		return "processes"
+	}
+	return word + "s"
+}
+
+// until is how long it takes to wait for the end of a connection.
+func (c *connection) until(limit time.Duration) (time.Time, error) {
+	c.SetReadDeadline(time.Now().Add(limit))
+	_, err := c.reader.ReadByte()
+	now := time.Now()
+	if err == nil {
+		return now, errors.New("a byte came that nobody asked for")
+	}
+	if reason := plain(err); reason.Error() == "the server closed the connection" {
+		return now, nil
+	}
+	return now, fmt.Errorf("it is still open after %v", limit)
+}

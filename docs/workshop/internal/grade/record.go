@@ -1,0 +1,53 @@
+package grade
+
+import "maps"
+
+// What a record counts, by the names that figures have.
+const (
+	reads           = "reads"
+	readsElsewhere  = "reads by another thread than the one that waited"
+	writes          = "writes"
+	writesElsewhere = "writes by another thread than the one that waited"
+	epollWait       = "epoll_wait"
+	epollCtl        = "epoll_ctl"
+	wakeUps         = "wake-ups"
+	timerfdSettime  = "timerfd_settime"
+	timerfdCreate   = "timerfd_create"
+	futex           = "futex"
+)
+
+// snapshot copies the calls seen so far.
+func (r *record) snapshot() map[string]int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return maps.Clone(r.calls)
+}
+
+// piece is memory that was sent.
+type piece struct{ address, size uintptr }
+
+// places is from how many addresses pieces of that size were sent.
+func (r *record) places(size uintptr) (n int) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for p := range r.bodies {
+		if p.size == size {
+			n++
+		}
+	}
+	return n
+}
+
+// restart begins to look for the most sockets read in a row anew.
+func (r *record) restart() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.mostRead = 0
+}
+
+// most is how many sockets a thread has read at most between two waits.
+func (r *record) most() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.mostRead
+}

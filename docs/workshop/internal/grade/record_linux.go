@@ -1,0 +1,108 @@
+package grade
+
+import (
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+)
+
+// largePiece is from how many bytes on the address of a piece that is sent is noted.
+const largePiece = 16 << 10
+
+// record is what has been seen of a server's system calls.
+type record struct {
+	mutex    sync.Mutex
+	calls    map[string]int
+	waits    map[int]uintptr     // by thread: the epoll instance that it waited for last
+	epollOf  map[uintptr]uintptr // by descriptor: the epoll instance that it is registered with
+	since    map[int]int         // by thread: sockets read since it last waited
+	mostRead int                 // the most of them
+	bodies   map[piece]bool      // large ones that were sent
+}
+
+func newRecord() *record {
+	return &record{calls: map[string]int{}, waits: map[int]uintptr{}, epollOf: map[uintptr]uintptr{}, since: map[int]int{}, bodies: map[piece]bool{}}
+}
+
+func (r *record) observe(c *witness.Call) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	switch c.Number {
+	case unix.SYS_EPOLL_PWAIT:
+		r.waits[c.Thread] = c.Args[0]
+		r.since[c.Thread] = 0
+		r.calls[epollWait]++
+	case unix.SYS_EPOLL_CTL:
+		r.calls[epollCtl]++
+		if c.Args[1] != unix.EPOLL_CTL_DEL && c.Result >= 0 {
+			r.epollOf[c.Args[2]] = c.Args[0]
+		}
+	case unix.SYS_RECVFROM:
+		r.calls[reads]++
+		if r.crosses(c) {
+			r.calls[readsElsewhere]++
+		}
+		r.since[c.Thread]++
+		r.mostRead = max(r.mostRead, r.since[c.Thread])
+	case unix.SYS_SENDTO:
+		r.sent(c)
+		r.large(c.Args[1], c.Args[2])
+	case unix.SYS_SENDMSG:
+		r.sent(c)
+		r.segments(c)
+	case unix.SYS_WRITEV, unix.SYS_SENDFILE:
+		r.sent(c)
+	case unix.SYS_WRITE:
+		if c.Args[2] == 8 {
+			r.calls[wakeUps]++ // eight bytes are what an eventfd takes
+		}
+	case unix.SYS_TIMERFD_SETTIME:
+		r.calls[timerfdSettime]++
+	case unix.SYS_TIMERFD_CREATE:
+		r.calls[timerfdCreate]++
+	case unix.SYS_FUTEX:
+		r.calls[futex]++
+	}
+}
+
+func (r *record) sent(c *witness.Call) {
+	r.calls[writes]++
+	if r.crosses(c) {
+		r.calls[writesElsewhere]++
+	}
+}
+
+// crosses says whether a socket is used by another thread than the one that waits for it.
+func (r *record) crosses(c *witness.Call) bool {
+	epoll, ok := r.epollOf[c.Args[0]]
+	return ok && r.waits[c.Thread] != epoll
+}
+
+func (r *record) large(address, size uintptr) {
+	if size >= largePiece {
+		r.bodies[piece{address, size}] = true
+	}
+}
+
+// segments notes the pieces of a sendmsg(2).
+func (r *record) segments(c *witness.Call) {
+	var message unix.Msghdr
+	if !c.Read(bytesOf(&message), c.Args[1]) {
+		return
+	}
+	for i := range min(uintptr(message.Iovlen), 256) {
+		var piece unix.Iovec
+		if !c.Read(bytesOf(&piece), uintptr(unsafe.Pointer(message.Iov))+i*unsafe.Sizeof(piece)) {
+			return
+		}
+		r.large(uintptr(unsafe.Pointer(piece.Base)), uintptr(piece.Len))
+	}
+}
+
+// bytesOf is the memory of a value whose pointers are another process's and are never followed.
+func bytesOf[T any](value *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
+}

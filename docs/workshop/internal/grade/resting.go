@@ -1,0 +1,203 @@
+package grade
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+func init() {
+	behaviour("half-close", "a client that ends its side right behind its request is answered, then closed", halfClose)
+	behaviour("halves", "requests that arrive in halves do not mix with those of others", halves)
+	behaviour("heap-at-rest", "a connection at rest holds no buffer: not in the heap either", heapAtRest)
+	special["held bytes"] = specialFigure{"idle connection", heldBytes}
+}
+
+// halfClose sends a request and the end of input together, and in other ways, many times: which of them the
+// server sees as one event is chance.
+func halfClose(s *Subject) error {
+	server, err := Start(s.Binary, "-workers", "1")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	for i := range 40 {
+		c, err := dial(server.Addr)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if i%2 == 1 {
+			if err := c.hello(); err != nil {
+				return err
+			}
+		}
+		// While the server stands still, both arrive, and are one event.
+		still := i%4 >= 2
+		if still {
+			if err := server.pause(); err != nil {
+				return err
+			}
+		}
+		err = c.send(helloRequest)
+		if err == nil {
+			err = c.CloseWrite()
+		}
+		if still {
+			if again := server.resume(); err == nil {
+				err = again
+			}
+		}
+		if err != nil {
+			return plain(err)
+		}
+		if err := c.expect(200, greeting); err != nil {
+			return err
+		}
+		if err := c.ends(); err != nil {
+			return fmt.Errorf("after its answer: %w", err)
+		}
+	}
+	if r, ok := server.await(func(r reading) bool { return r.Total["connections"] == 0 }); !ok {
+		return fmt.Errorf("%d connections are still open when all clients have gone", r.Total["connections"])
+	}
+	return server.Stop()
+}
+
+// halves has half of a request lie on several connections at a time, while others send whole ones.
+func halves(s *Subject) error {
+	server, err := Start(s.Binary, "-workers", "1")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	var all [8]*connection
+	var rest [len(all)]string
+	for i := range all {
+		if all[i], err = dial(server.Addr); err != nil {
+			return err
+		}
+		defer all[i].Close()
+	}
+	seen := int64(0)
+	for round := range 3 {
+		for i, c := range all {
+			text := echoRequest("text/plain", fmt.Sprintf("round %d, connection %d", round, i))
+			cut := 5 + (i*17+round*29)%(len(text)-10)
+			if err := c.send(text[:cut]); err != nil {
+				return err
+			}
+			rest[i] = text[cut:]
+			seen += int64(cut)
+		}
+		// Each half has been read before anybody sends more.
+		if _, ok := server.await(func(r reading) bool { return r.Total["read_bytes"] >= seen }); !ok {
+			return errors.New("the first halves of some requests are not read")
+		}
+		other, err := dial(server.Addr)
+		if err != nil {
+			return err
+		}
+		for range 20 {
+			if err := other.hello(); err != nil {
+				return err
+			}
+		}
+		other.Close()
+		seen += 20 * int64(len(helloRequest))
+		for i := len(all) - 1; i >= 0; i-- {
+			if err := all[i].send(rest[i]); err != nil {
+				return err
+			}
+			seen += int64(len(rest[i]))
+			if err := all[i].expect(200, fmt.Sprintf("round %d, connection %d", round, i)); err != nil {
+				return fmt.Errorf("a request sent in two halves, with others between: %w", err)
+			}
+		}
+	}
+	return server.Stop()
+}
+
+// resting opens connections that have each had an answer and are idle now.
+func (s *Server) resting(n int) (all []*connection, err error) {
+	for range n {
+		c, err := dial(s.Addr)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, c)
+		if err := c.hello(); err != nil {
+			return all, err
+		}
+	}
+	s.await(func(r reading) bool { return r.Total["connections"] >= int64(n) })
+	return all, nil
+}
+
+func closeAll(all []*connection) {
+	for _, c := range all {
+		c.Close()
+	}
+}
+
+// heldBytes is what the server says that it holds for a connection at rest.
+func heldBytes(s *Subject) (float64, error) {
+	server, err := Start(s.Binary, "-workers", "1")
+	if err != nil {
+		return 0, err
+	}
+	defer server.Kill()
+	const n = 200
+	all, err := server.resting(n)
+	defer closeAll(all)
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(10 * time.Millisecond)
+	r, err := server.read()
+	if err != nil {
+		return 0, err
+	}
+	return float64(r.Total["held_bytes"]) / n, server.Stop()
+}
+
+// heapPerConnection is above what a connection's own state takes, and far below a read buffer.
+const heapPerConnection = 4096
+
+// heapAtRest weighs the heap after a collection, with and without idle connections.
+func heapAtRest(s *Subject) error {
+	server, err := Start(s.Binary, "-workers", "1")
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	const n = 400
+	before, err := server.heap()
+	if err != nil {
+		return err
+	}
+	all, err := server.resting(n)
+	defer closeAll(all)
+	if err != nil {
+		return err
+	}
+	after, err := server.heap()
+	if err != nil {
+		return err
+	}
+	if each := (after - before) / n; each > heapPerConnection {
+		return fmt.Errorf("%d idle connections take %d bytes of heap each", n, each)
+	}
+	return server.Stop()
+}
+
+// heap is how much is in use after a garbage collection.
+func (s *Server) heap() (int64, error) {
+	for range 2 { // what a finalizer or a pool keeps goes with the second
+		if _, err := s.adminGet("/debug/pprof/heap?gc=1"); err != nil {
+			return 0, err
+		}
+	}
+	r, err := s.read()
+	return r.Runtime["heap_bytes"], err
+}

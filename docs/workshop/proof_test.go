@@ -1,0 +1,171 @@
+package workshop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+)
+
+// proofVariable says how much is proved: "" builds every variant of every exercise and grades those of one;
+// "all" grades them all, and runs the common suite against the references; a number does that for one exercise.
+const proofVariable = "QPS_LADDER_PROOF"
+
+// quickProof is the exercise whose variants are always graded: it is the quickest to grade.
+const quickProof = 8
+
+// variant is one state of an exercise's code.
+type variant struct {
+	label     string // "08-leftovers-start"
+	files     files
+	passes    bool
+	fails     []string // checks that must fail
+	only      bool     // and no others
+	reference bool
+}
+
+func variantsOf(t *testing.T, root string, e *Exercise) (all []variant) {
+	start, err := e.start(root)
+	require.NoError(t, err, "the start of %s", e.Name)
+	reference, err := e.reference(root)
+	require.NoError(t, err, "the reference of %s", e.Name)
+	all = append(all,
+		variant{label: e.Name + "-start", files: start, fails: e.StartFails, only: true},
+		variant{label: e.Name + "-reference", files: reference, passes: true, reference: true})
+	wrongs, err := e.wrongs(root)
+	require.NoError(t, err, "a wrong solution of %s", e.Name)
+	for _, w := range wrongs {
+		all = append(all, variant{label: e.Name + "-" + w.name, files: w.files, fails: w.fails})
+	}
+	return all
+}
+
+func testRoot(t *testing.T) string {
+	root, err := findRoot()
+	require.NoError(t, err)
+	return root
+}
+
+func requireLinux(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the servers need Linux: there is no epoll here")
+	}
+}
+
+// TestExercisesAreWhole holds every exercise to what each must have.
+func TestExercisesAreWhole(t *testing.T) {
+	root := testRoot(t)
+	all, err := exercises(root)
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	seen := map[int]bool{}
+	for _, e := range all {
+		require.False(t, seen[e.Number], "two exercises have the number %d", e.Number)
+		seen[e.Number] = true
+		hints, err := e.hints()
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(hints), 3, "hints of %s", e.Name)
+		require.NotEmpty(t, e.StartFails, "%s: what its start must fail", e.Name)
+		require.FileExists(t, filepath.Join(e.folder, "EXERCISE.md"))
+		wrongs, err := e.wrongs(root)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(wrongs), 2, "wrong solutions of %s", e.Name)
+		require.True(t, slices.ContainsFunc(wrongs, func(w wrong) bool { return w.cheat }), "a cheat among those of %s", e.Name)
+		start, err := e.start(root)
+		require.NoError(t, err)
+		reference, err := e.reference(root)
+		require.NoError(t, err)
+		for _, name := range changed(start, reference) {
+			if start[name] != nil {
+				require.Contains(t, e.Files, name, "%s: the reference changes it", e.Name)
+			}
+		}
+		require.Empty(t, e.rules(t.TempDir(), reference, start), "the reference of %s keeps to the rules", e.Name)
+	}
+}
+
+// TestVariantsBuild compiles the start, the reference and the wrong solutions of every exercise.
+func TestVariantsBuild(t *testing.T) {
+	root := testRoot(t)
+	all, err := exercises(root)
+	require.NoError(t, err)
+	temporary := t.TempDir()
+	replace := map[string]string{}
+	// Compiled, not linked: that is most of what a build takes.
+	arguments := []string{"list", "-export", "-f", "", "-overlay", filepath.Join(temporary, "overlay.json")}
+	for _, e := range all {
+		for _, v := range variantsOf(t, root, e) {
+			folder := filepath.Join(temporary, v.label)
+			require.NoError(t, os.MkdirAll(folder, 0o777))
+			for name, text := range v.files {
+				require.NoError(t, os.WriteFile(filepath.Join(folder, name), text, 0o666))
+				replace[filepath.Join(root, workPath, v.label, name)] = filepath.Join(folder, name)
+			}
+			arguments = append(arguments, "./"+workPath+"/"+v.label)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(temporary, "overlay.json"), text, 0o666))
+	require.NoError(t, runGo(t.Context(), root, arguments...))
+}
+
+// TestProof shows that the graders grade: the start of an exercise fails its check, and for the stated
+// reason; the reference passes; each wrong solution fails the checks that it must.
+func TestProof(t *testing.T) {
+	requireLinux(t)
+	root := testRoot(t)
+	all, err := exercises(root)
+	require.NoError(t, err)
+	how := os.Getenv(proofVariable)
+	for _, e := range all {
+		if how != "all" && how != fmt.Sprint(e.Number) && (how != "" || e.Number != quickProof) {
+			continue
+		}
+		for _, v := range variantsOf(t, root, e) {
+			t.Run(v.label, func(t *testing.T) {
+				t.Parallel()
+				prove(t, root, e, v, how != "")
+			})
+		}
+	}
+}
+
+func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
+	temporary := t.TempDir()
+	binary, err := v.files.buildIn(t.Context(), root, temporary, v.label)
+	require.NoError(t, err)
+	start, err := e.start(root)
+	require.NoError(t, err)
+	broken := e.rules(t.TempDir(), v.files, start)
+	subject := e.subject(t.Context(), root, temporary, v.label, binary, v.files, start)
+	r := e.gradeBinary(subject, func(f grade.Finding) { broken = append(broken, f) }, func(string) {})
+	r.findings = broken
+	var said strings.Builder
+	for _, f := range r.findings {
+		fmt.Fprintf(&said, "%v  %s: %s\n", f.Holds, f.Check, f.Text)
+	}
+	t.Logf("%s", said.String())
+	failing := r.checks()
+	switch {
+	case v.passes:
+		require.Empty(t, failing, "the reference must pass")
+	case v.only:
+		require.ElementsMatch(t, v.fails, failing, "the start must fail for the stated reason")
+	default:
+		require.Subset(t, failing, v.fails, "this wrong solution must be found")
+	}
+	if v.reference && whole && e.Reference == "" {
+		finding := commonSuite(context.Background(), root, temporary, v.label, v.files)
+		require.True(t, finding.Holds, "%s", finding.Text)
+	}
+}
