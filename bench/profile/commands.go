@@ -20,7 +20,18 @@ import (
 // syscalls, allocs, stat and wrong-turn. The command that they are added to must
 // have the subcommand load, the generator.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newFlame(), newWhere(), newSyscalls(), newAllocs(), newStat(), newWrongTurn()}
+	all := []*cobra.Command{newFlame(), newWhere(), newSyscalls(), newAllocs(), newStat(), newWrongTurn()}
+	for _, cmd := range all {
+		do := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := do(cmd, args)
+			if err != nil && cmd.Context().Err() != nil {
+				return errors.New("stopped: nothing was written")
+			}
+			return err
+		}
+	}
+	return all
 }
 
 // common are the flags that all of them have.

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -38,18 +40,18 @@ func Conformance(t *testing.T) {
 	t.Parallel()
 	cases, err := Cases()
 	require.NoError(t, err)
+	var hanging atomic.Int32
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
-		conformance(t, cases, Start(t, unhurried...))
+		conformance(t, cases, Start(t, unhurried...), &hanging)
 	})
 	t.Run("poison", func(t *testing.T) {
 		t.Parallel()
-		conformance(t, cases, Start(t, append(unhurried, "-poison")...))
+		conformance(t, cases, Start(t, append(unhurried, "-poison")...), &hanging)
 	})
 }
 
-func conformance(t *testing.T, cases []Case, s *Server) {
-	var hanging atomic.Int32
+func conformance(t *testing.T, cases []Case, s *Server, hanging *atomic.Int32) {
 	for _, c := range cases {
 		t.Run(strings.TrimSuffix(c.File, ".cases")+"/"+c.Name, func(t *testing.T) {
 			t.Parallel()
@@ -94,6 +96,7 @@ type exchange struct {
 	halfClose bool
 	answers   []Expected
 	closed    bool
+	limit     time.Duration // for all of it; 0 means patience
 }
 
 func exchangesOf(c Case) []exchange {
@@ -132,6 +135,7 @@ func (e exchange) run(address string) error {
 		return err
 	}
 	defer c.close()
+	c.net.SetDeadline(time.Now().Add(cmp.Or(e.limit, patience)))
 	stop, sent := make(chan struct{}), make(chan error, 1)
 	go func() { sent <- e.send(c, stop) }()
 	err = e.receive(c)
@@ -202,7 +206,7 @@ func checkTogether(t *testing.T, s *Server, cases []Case) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		random.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 		c := dial(t, s.Addr)
-		var all exchange
+		all := exchange{limit: 3 * patience}
 		for _, one := range open {
 			require.NoError(t, c.write(one.Bytes))
 			for _, want := range one.Answers {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,6 +18,9 @@ func main() {
 	context.AfterFunc(ctx, stop)
 	err := newRoot().ExecuteContext(ctx)
 	stop()
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("stopped")
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ladder: "+oneLine(err))
 		os.Exit(1)

@@ -4,7 +4,8 @@
 (() => {
   const data = JSON.parse(document.getElementById('data').textContent);
   const kinds = ['kernel', 'runtime', 'library', 'project', 'all'];
-  const height = 18;
+  const height = 18; // of a frame
+  const narrow = 0.8; // pixels: what is narrower is not drawn
   const at = (id) => document.getElementById(id);
   const chart = at('chart'), detail = at('detail'), search = at('search'), matched = at('matched'), out = at('out');
 
@@ -64,7 +65,7 @@
       const [a, b] = node.values;
       const { delta, told } = change(node, node.values);
       return `${node.name} — ${view.labels[0]} ${micro(a)}, ${view.labels[1]} ${micro(b)} per request: ${signed(delta)}` +
-        (told ? '' : ', no difference that these samples can tell') + (node.own[0] + node.own[1] > 0 ? `; its own code ${signed(node.own[1] - node.own[0])}` : '');
+        (told ? '' : ', no difference that these samples can tell') + (node.own[0] + node.own[1] > 1 ? `; its own code ${signed(node.own[1] - node.own[0])}` : '');
     }
     const total = view.root.values[0];
     return `${node.name} — ${percent(node.values[0] / total)} of the whole, ${micro(node.values[0])} per request` +
@@ -87,7 +88,7 @@
     const pixels = chart.clientWidth;
     let deepest = 0;
     const put = (node, left, width) => {
-      if (width * pixels < 0.4) return;
+      if (width * pixels < narrow) return;
       deepest = Math.max(deepest, node.depth);
       const e = make('div', undefined, 'frame');
       const above = node.depth < zoomed.depth;
@@ -106,7 +107,7 @@
     for (let n = zoomed.parent; n; n = n.parent) put(n, 0, 1);
     const walk = (n) => {
       put(n, (n.x - zoomed.x) / zoomed.width, n.width / zoomed.width);
-      if (n.width / zoomed.width * pixels >= 0.4) n.children.forEach(walk);
+      if (n.width / zoomed.width * pixels >= narrow) n.children.forEach(walk);
     };
     walk(zoomed);
     chart.style.height = (deepest + 1) * height + 'px';
