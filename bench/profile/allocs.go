@@ -43,7 +43,7 @@ ladder promises to serve without an allocation from stage3 on.`,
 			}
 			tell := teller(cmd)
 			out := cmd.OutOrStdout()
-			length := cmp.Or(c.seconds, allocSeconds)
+			length := cmp.Or(c.seconds, allocLength)
 			var views []*allocView
 			for _, server := range servers {
 				tell("recording %s on %s", server.Name, w.Name)
@@ -68,7 +68,7 @@ ladder promises to serve without an allocation from stage3 on.`,
 	return cmd
 }
 
-const allocSeconds = 500 * time.Millisecond
+const allocLength = 500 * time.Millisecond
 
 // frugal are the workloads that need no allocation from stage3 on: the request
 // fits the read buffer, and the answer fits the stage's own or is sent as it is.

@@ -60,7 +60,7 @@ kernel as well, where it is installed and allowed.`,
 				return err
 			}
 			if running != "" {
-				r, err := takeRunning(cmd.Context(), running, cmp.Or(c.seconds, goSeconds))
+				r, err := takeRunning(cmd.Context(), running, cmp.Or(c.seconds, goLength))
 				if err != nil {
 					return err
 				}

@@ -28,11 +28,11 @@ const goSource = "Go CPU profile"
 // goCPURate is what net/http/pprof samples at, in Hz of CPU time.
 const goCPURate = 100
 
-// goSeconds and perfSeconds are how long is recorded unless the user says
+// goLength and perfLength are how long is recorded unless the user says
 // otherwise: Go's profiler takes 20 times fewer samples.
 const (
-	goSeconds   = 5 * time.Second
-	perfSeconds = 3 * time.Second
+	goLength   = 5 * time.Second
+	perfLength = 3 * time.Second
 )
 
 // sampler takes profiles of servers, one after the other, with the sources that
@@ -177,7 +177,7 @@ func (s *sampler) length(preset time.Duration) time.Duration {
 }
 
 func (s *sampler) takeGo(ctx context.Context, one *session, w workload.Workload) (*record, error) {
-	length := s.length(goSeconds)
+	length := s.length(goLength)
 	recorder := &goRecorder{seconds: int(math.Ceil(length.Seconds())) + 1}
 	o, err := one.drive(ctx, w, length, recorder)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *sampler) takeGo(ctx context.Context, one *session, w workload.Workload)
 }
 
 func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workload) (*record, error) {
-	o, err := one.drive(ctx, w, s.length(perfSeconds), s.perf)
+	o, err := one.drive(ctx, w, s.length(perfLength), s.perf)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ everywhere. Without a stage, all six side by side.`,
 			var views []*statView
 			for _, server := range servers {
 				tell("counting %s on %s", server.Name, w.Name)
-				v, err := l.stat(cmd.Context(), server, w, cmp.Or(c.seconds, statSeconds))
+				v, err := l.stat(cmd.Context(), server, w, cmp.Or(c.seconds, statLength))
 				if err != nil {
 					return err
 				}
@@ -61,7 +61,7 @@ everywhere. Without a stage, all six side by side.`,
 	return cmd
 }
 
-const statSeconds = time.Second
+const statLength = time.Second
 
 // statEvents are what is counted, and how it is called in the table.
 var statEvents = []struct {

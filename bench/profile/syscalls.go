@@ -65,7 +65,7 @@ frequent hides in a thin bar.`,
 			}
 			if len(servers) == 1 {
 				tell("counting %s on %s", servers[0].Name, w.Name)
-				v, err := l.countCalls(ctx, servers[0], w, cmp.Or(c.seconds, oneSeconds), strace, perf)
+				v, err := l.countCalls(ctx, servers[0], w, cmp.Or(c.seconds, oneLength), strace, perf)
 				if err != nil {
 					return err
 				}
@@ -76,7 +76,7 @@ frequent hides in a thin bar.`,
 			var free, traced []*callView
 			for _, server := range servers {
 				tell("counting %s on %s", server.Name, w.Name)
-				v, err := l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachSeconds), nil, nil)
+				v, err := l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachLength), nil, nil)
 				if err != nil {
 					return err
 				}
@@ -84,7 +84,7 @@ frequent hides in a thin bar.`,
 				if strace == nil {
 					continue
 				}
-				if v, err = l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachSeconds), strace, nil); err != nil {
+				if v, err = l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachLength), strace, nil); err != nil {
 					return err
 				}
 				traced = append(traced, v)
@@ -99,8 +99,8 @@ frequent hides in a thin bar.`,
 
 // One stage is looked at for longer, so that perf's samples are enough to compare.
 const (
-	oneSeconds  = 3 * time.Second
-	eachSeconds = 500 * time.Millisecond
+	oneLength  = 3 * time.Second
+	eachLength = 500 * time.Millisecond
 )
 
 // ownCalls are the system calls that a server counts itself, and by which of its

@@ -225,6 +225,9 @@ func (c whereColumn) sum(has func(category) bool) (sum float64) {
 	return sum
 }
 
+// fewSamples is when a part of one percent rests on five of them.
+const fewSamples = 500
+
 // notes are what a reader must know to read the table.
 func (t *whereTable) notes() []string {
 	least, worst := t.Columns[0].Samples, 0.0
@@ -237,6 +240,9 @@ func (t *whereTable) notes() []string {
 	out := []string{
 		"ceil.: how much faster the server would be if that part cost nothing at all (Amdahl). No change to it can bring more.",
 		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", thousands(least), 100*worst),
+	}
+	if least < fewSamples {
+		out = append(out, "These are few samples, too few for the small parts: --seconds 20s takes more.")
 	}
 	if t.Source == goSource {
 		out = append(out, "The CPU profile of Go does not see into the kernel: TCP send holds its softirq and wake-ups.")

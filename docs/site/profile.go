@@ -210,6 +210,10 @@ func tidyStack(stack []string) []string {
 			call = name
 			continue
 		}
+		// How the runtime does its work in detail is no part of any lesson here.
+		if n := len(out); n > 0 && frameClass(frame) == "runtime" && frameClass(out[n-1]) == "runtime" {
+			continue
+		}
 		if strings.HasPrefix(frame, "netpoll.(*Poller)") && (strings.HasSuffix(frame, ".look") || strings.HasSuffix(frame, ".block") || strings.HasSuffix(frame, ".Wait")) {
 			call = "epoll_wait"
 		}
@@ -364,9 +368,7 @@ func (f *frame) drawChildren(out *strings.Builder, parent, total int64) {
 		}
 		fmt.Fprintf(out, `<div class="fr" style="width:%.2f%%"><span class="%s" title="%s: %.1f%%">%s</span>`,
 			100*float64(c.time)/float64(parent), frameClass(c.name), html.EscapeString(c.name), 100*share, html.EscapeString(frameLabel(c.name)))
-		// How the runtime does its work in detail is no part of any lesson here.
-		deep := frameClass(c.name) == "runtime" && frameClass(f.name) == "runtime"
-		if len(c.children) > 0 && !deep {
+		if len(c.children) > 0 {
 			out.WriteString(`<div class="row">`)
 			c.drawChildren(out, c.time, total)
 			out.WriteString(`</div>`)

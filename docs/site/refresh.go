@@ -242,6 +242,7 @@ func (r *refresh) profiles(ctx context.Context, root, command, data string) erro
 		if err != nil {
 			return fmt.Errorf("%s: %w", stage, err)
 		}
+		p.about += "; " + time.Now().Format("2 January 2006")
 		if err := p.write(filepath.Join(data, "profiles", stage+".folded")); err != nil {
 			return err
 		}

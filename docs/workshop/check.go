@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,23 @@ func (e *Exercise) subject(ctx context.Context, root, temporary, label, binary s
 			}
 			binary := filepath.Join(folder, label)
 			return binary, own.buildOnDisk(ctx, root, label, binary, flags...)
+		},
+		BuildWith: func(name, text string) (string, error) {
+			folder, err := os.MkdirTemp(temporary, "with-")
+			if err != nil {
+				return "", err
+			}
+			more := maps.Clone(own)
+			more[name] = []byte(text)
+			return more.buildIn(ctx, root, folder, label)
+		},
+		BuildBase: func() (string, error) {
+			folder, err := os.MkdirTemp(temporary, "base-")
+			if err != nil {
+				return "", err
+			}
+			binary := filepath.Join(folder, "base")
+			return binary, build(ctx, root, "./"+e.Base, binary)
 		},
 	}
 }

@@ -40,8 +40,6 @@ type Exercise struct {
 	Checks []grade.Check `yaml:"checks"`
 	// StartFails are the checks that the start must fail, and no others.
 	StartFails []string `yaml:"start_fails"`
-	// Answers is the name of a file that the learner writes, if the exercise asks for one.
-	Answers string `yaml:"answers"`
 	// Measure is the workload to compare with, for information.
 	Measure string `yaml:"measure"`
 
@@ -150,7 +148,10 @@ func (e *Exercise) valid() error {
 // work is the learner's folder.
 func (e *Exercise) work(root string) string { return filepath.Join(root, workPath, e.Name) }
 
-// files are a package's Go files without its tests, by name.
+// answersFile is what some exercises ask the learner to write, beside code.
+const answersFile = "measurement.yaml"
+
+// files are a package's Go files without its tests, and its answers, by name.
 type files map[string][]byte
 
 func readFiles(folder string) (files, error) {
@@ -161,7 +162,7 @@ func readFiles(folder string) (files, error) {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+		if entry.IsDir() || strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && name != answersFile {
 			continue
 		}
 		if out[name], err = os.ReadFile(filepath.Join(folder, name)); err != nil {

@@ -62,8 +62,10 @@ type Subject struct {
 	Own, Start map[string][]byte
 	// Files are those that may be changed.
 	Files []string
-	// Build builds it in another way.
-	Build Builder
+	// Build builds it in another way, BuildWith with one more file, BuildBase the stage it is based on.
+	Build     Builder
+	BuildWith func(name, text string) (binary string, err error)
+	BuildBase func() (binary string, err error)
 	// Context ends what takes long.
 	Context context.Context
 

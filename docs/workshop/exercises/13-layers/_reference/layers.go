@@ -15,6 +15,9 @@ const layerCount = 10
 // the layer has answered itself.
 func (l *layers) enter(number int, request *http1.Request, response *http1.Response) bool {
 	seen := l.seen[number].Add(1)
+	if number == 0 {
+		l.trace = ""
+	}
 	if at := request.Header("X-Stop-At"); at != "" && at == strconv.Itoa(number) {
 		response.Error(503)
 		return true
