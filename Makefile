@@ -218,6 +218,19 @@ test:
 race:
 	$(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...
 
+## fuzz TIME=60s | the same bytes to all six, as a fuzzer thinks of them
+# Without the last flag, minimising what it found interesting takes nearly all of the time.
+fuzz:
+	$(GO) test ./shared/suite/differential -run '^$$' -fuzz FuzzDifferential -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x $(ARGS)
+	@for target in FuzzJudge FuzzBody FuzzTarget FuzzHost; do \
+	  $(GO) test ./shared/http1 -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x || exit; \
+	done
+
+## soak TIME=60s | each stage under full load, clients that come and go
+soak:
+	$(GO) test -p 1 -count=1 -timeout 0 -v ./stage*-*/ -run '^TestHostile$$/^(soak|churn|many_connections)$$' -parallel 1 \
+	  -soak=$(or $(TIME),60s) -churn=20s -connections=10000 $(ARGS)
+
 ## build | all six stages and the bench, into bench/out/bin
 build:
 	@$(GO) build -o $(bin)/ ./stage* ./bench/cmd/ladder

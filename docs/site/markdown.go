@@ -143,7 +143,7 @@ func (b *builder) resolve(p *page, to string) string {
 	info, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
 	if err == nil && info.IsDir() {
 		file = path.Join(file, "README.md")
-		info, err = os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
+		_, err = os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
 	}
 	if err != nil || strings.HasPrefix(file, "../") {
 		b.fail("%s: a link leads to %s, which is not there", p.source, to)

@@ -323,7 +323,7 @@ func (b *builder) flame(stages ...string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&out, `<figure class="flame"><figcaption><strong>%s</strong> %s</figcaption>`, html.EscapeString(s), html.EscapeString(p.about))
+		fmt.Fprintf(&out, `<figure class="flame"><figcaption>%s</figcaption>`, html.EscapeString(p.about))
 		out.WriteString(`<div class="frames" tabindex="0">`)
 		p.draw(&out)
 		out.WriteString("</div></figure>\n")

@@ -98,7 +98,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 		return "", fmt.Errorf("there is no step to %q", stage)
 	}
 	base := b.results.short(b.stages[i-1])
-	g := newGrid("numbers", "", base, stage, "ratio and interval", "what can be said")
+	g := newGrid("numbers", "", base, stage, "ratio, interval", "")
 	add := func(label, workload, metric, ratio string, lessIsBetter bool) error {
 		before, err := b.results.figure(workload + "." + base + "." + metric)
 		if err != nil {
@@ -164,6 +164,8 @@ func verdictWord(i stats.Interval, lessIsBetter bool) string {
 		return `<span class="better">better</span>`
 	case v == stats.Higher, v == stats.Lower:
 		return `<span class="worse">worse</span>`
+	case v == stats.CannotTell:
+		return `<span class="same" title="` + html.EscapeString(string(v)) + `">cannot tell</span>`
 	default:
 		return html.EscapeString(string(v))
 	}

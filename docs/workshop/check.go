@@ -20,6 +20,7 @@ import (
 type result struct {
 	findings []grade.Finding
 	values   map[string]float64
+	notes    []string
 	blind    error
 }
 
@@ -66,7 +67,7 @@ func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding),
 		working(c.Name())
 		add(subject.Run(c)...)
 	}
-	r.values, r.blind = subject.Values(), subject.Blind()
+	r.values, r.notes, r.blind = subject.Values(), subject.Notes(), subject.Blind()
 	return r
 }
 
@@ -179,7 +180,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 		subject := e.subject(ctx, root, temporary, e.Name, binary, own, start)
 		graded := e.gradeBinary(subject, show, o.working)
 		r.findings = append(r.findings, graded.findings...)
-		r.values, r.blind = graded.values, graded.blind
+		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
 		if !quick && !slices.Contains(graded.checks(), "serves") {
 			o.working("the common suite, as every stage runs it")
 			f := commonSuite(ctx, root, temporary, e.Name, own)
@@ -203,6 +204,9 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 // summary prints the last lines and keeps the result.
 func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick bool, took time.Duration) error {
 	failing := len(r.failing())
+	for _, note := range r.notes {
+		o.line("--", yellow, note)
+	}
 	if r.blind != nil {
 		o.line("--", yellow, "not seen from outside as well: "+r.blind.Error())
 	}

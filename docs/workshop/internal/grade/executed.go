@@ -24,25 +24,29 @@ type Builder func(flags ...string) (binary string, err error)
 // callsMade counts how many function calls, append included, the files of the exercise make for an answer:
 // from the coverage counters of a build of its own, so that it is exact and has nothing to do with time.
 func callsMade(s *Subject) (float64, error) {
-	const n = 4000
+	return s.callsFor([]string{"/", "/api/status", "/users/42", "/bytes/100"})
+}
+
+func (s *Subject) callsFor(paths []string) (float64, error) {
+	n := 4000 / len(paths) * len(paths)
 	binary, err := s.Build("-cover", "-covermode=count")
 	if err != nil {
 		return 0, fmt.Errorf("cannot build it to count what is executed: %w", err)
 	}
 	var runs [2]int
 	for i := range runs {
-		if runs[i], err = s.executedCalls(binary, i*n); err != nil {
+		if runs[i], err = s.executedCalls(binary, paths, i*n); err != nil {
 			return 0, err
 		}
 	}
 	if runs[1] == 0 {
 		return 0, errors.New("nothing of them is executed at all")
 	}
-	return float64(runs[1]-runs[0]) / n, nil
+	return float64(runs[1]-runs[0]) / float64(n), nil
 }
 
 // executedCalls is how many calls the files make in a server's life that answers n requests.
-func (s *Subject) executedCalls(binary string, n int) (int, error) {
+func (s *Subject) executedCalls(binary string, paths []string, n int) (int, error) {
 	folder, err := os.MkdirTemp("", "ladder-cover-")
 	if err != nil {
 		return 0, err
@@ -58,13 +62,12 @@ func (s *Subject) executedCalls(binary string, n int) (int, error) {
 		return 0, err
 	}
 	defer c.Close()
-	paths := []string{"/", "/api/status", "/users/42", "/bytes/100"}
 	for i := range n {
 		if err := c.send("GET " + paths[i%len(paths)] + " HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 			return 0, err
 		}
-		if a, err := c.answer(); err != nil || a.status != 200 {
-			return 0, fmt.Errorf("GET %s: %w", paths[i%len(paths)], errors.Join(err))
+		if _, err := c.answer(); err != nil {
+			return 0, fmt.Errorf("GET %s: %w", paths[i%len(paths)], err)
 		}
 	}
 	if err := server.Stop(); err != nil {

@@ -73,6 +73,20 @@ type Subject struct {
 	measured map[string]perRequest
 	blind    error // why the server's system calls could not be watched
 	values   map[string]float64
+	notes    []string
+}
+
+// Notes are lines for information, which nothing is graded by.
+func (s *Subject) Notes() []string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.notes
+}
+
+func (s *Subject) note(text string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.notes = append(s.notes, text)
 }
 
 // Blind says why system calls could not be watched, if they could not.

@@ -51,3 +51,10 @@ func (r *record) most() int {
 	defer r.mutex.Unlock()
 	return r.mostRead
 }
+
+// firstRoom is the most that the first read after a wait had room for, in bytes.
+func (r *record) firstRoom() uintptr {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.room
+}

@@ -20,6 +20,7 @@ type record struct {
 	epollOf  map[uintptr]uintptr // by descriptor: the epoll instance that it is registered with
 	since    map[int]int         // by thread: sockets read since it last waited
 	mostRead int                 // the most of them
+	room     uintptr             // the most that a first read after a wait had room for
 	bodies   map[piece]bool      // large ones that were sent
 }
 
@@ -44,6 +45,9 @@ func (r *record) observe(c *witness.Call) {
 		r.calls[reads]++
 		if r.crosses(c) {
 			r.calls[readsElsewhere]++
+		}
+		if r.since[c.Thread] == 0 {
+			r.room = max(r.room, c.Args[2])
 		}
 		r.since[c.Thread]++
 		r.mostRead = max(r.mostRead, r.since[c.Thread])

@@ -12,6 +12,7 @@ type record struct {
 	mutex    sync.Mutex
 	calls    map[string]int
 	mostRead int
+	room     uintptr
 	bodies   map[piece]bool
 }
 

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/cpu"
+)
+
+// tallies counts what each loop has answered, for whoever wants to know how
+// evenly the kernel spreads connections. A loop only ever touches its own slot,
+// and no two slots meet in a cache line.
+type tallies struct{ slots []slot }
+
+type slot struct {
+	requests atomic.Int64
+	errors   atomic.Int64
+	_        cpu.CacheLinePad
+}
+
+func newTallies(loops int) *tallies { return &tallies{slots: make([]slot, loops)} }
+
+// count counts an answer of a loop. An error is one from 400 on.
+func (t *tallies) count(loop, status int) {
+	s := &t.slots[loop]
+	s.requests.Add(1)
+	if status >= 400 {
+		s.errors.Add(1)
+	}
+}
+
+// slot is where a loop counts.
+func (t *tallies) slot(loop int) (requests, errors *atomic.Int64) {
+	s := &t.slots[loop]
+	return &s.requests, &s.errors
+}
