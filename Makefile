@@ -195,12 +195,13 @@ classroom: $(bin)/ladder
 ## stage3 race | the same with the race detector
 ## stage3 build | builds it, into bench/out/bin
 ## diff A=1 B=2 | what a step changes
-# Exit code 1 says that they differ, 141 that a pipe's reader has seen enough.
+# The code comes first, then the README. Exit code 1 says that they differ, 141 that a pipe's reader has seen enough.
 diff:
 	$(if $(and $(A),$(B)),,$(error which two stages? make diff A=1 B=2))
 	$(foreach each,$(A) $(B),$(if $(call folder,$(each)),,$(error there is no stage $(each): choose from $(stages))))
 	@if command -v git >/dev/null 2>&1; then \
-	  git diff --no-index --stat --patch -- $(call folder,$(A)) $(call folder,$(B)); \
+	  mkdir -p $(bin); printf '%s\n' '*.go' '*.md' > $(bin)/order; \
+	  git diff --no-index --stat --patch -O$(bin)/order -- $(call folder,$(A)) $(call folder,$(B)); \
 	else \
 	  diff -ru $(call folder,$(A)) $(call folder,$(B)); \
 	fi; code=$$?; case $$code in \

@@ -19,7 +19,8 @@ const (
 )
 
 // A conn is one client's connection. Once it is registered, one loop owns it:
-// nobody else touches it or its buffer, so nothing here needs a lock.
+// nobody else touches it or its buffer, so nothing here needs a lock. (Who waits
+// for its events may read loop, generation and the timer, which never change.)
 type conn struct {
 	loop       *loop
 	fd         int
@@ -42,7 +43,9 @@ type conn struct {
 type input struct {
 	// The read buffer. in[start:next] is the request that is being read,
 	// in[next:end] has not been looked at yet. in[live:start] is answered, but
-	// the answers may still point into it (see release).
+	// the answers may still point into it (see release). A body is decoded in
+	// place: it begins where the head ends, and has moved over the frames of its
+	// chunks, so that between its end and next there may be a gap.
 	in                     []byte
 	live, start, next, end int
 
@@ -95,9 +98,8 @@ func (c *conn) mayRead() bool {
 	return c.more && !c.closed && !c.blocked() && c.idle.phase != lingering
 }
 
-// read takes what has arrived, in one system call: a level-triggered or
-// re-armed descriptor reports what one read left, so there is no need to read
-// until EAGAIN.
+// read takes what has arrived, in one system call: rearm reports again what one
+// read has left, so there is no need to read until EAGAIN.
 func (c *conn) read() {
 	c.makeRoom()
 	n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in[c.end:])
@@ -146,7 +148,7 @@ func (c *conn) serve() {
 		// Nothing has arrived, and the server is about to end.
 		c.linger()
 	case c.idle.phase == writing:
-		c.answered()
+		c.answered() // the client has taken all that was kept, and is idle from here on
 	}
 }
 

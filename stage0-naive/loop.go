@@ -20,7 +20,7 @@ type baseLoop struct {
 	acceptor   *netpoll.Acceptor
 	counters   netpoll.Counters
 	published  netpoll.Published
-	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
+	conns      []*conn // by descriptor, of the socket and of the timer; a closed one stays until its number is used again
 	generation uint32
 	now        time.Duration // since the server started; read once a turn
 	draining   bool
@@ -135,6 +135,7 @@ type loop struct {
 	load     atomic.Int64  // as many, for the acceptor to see
 	now      time.Duration // since the server started; read once a turn
 	draining bool
+	killed   bool
 
 	// What a request needs while it is handled; the next one uses it again.
 	reader   requestReader
@@ -228,7 +229,7 @@ func (l *loop) dispatch(m message) {
 		l.each((*conn).drain)
 		return
 	case kill:
-		l.draining = true
+		l.draining, l.killed = true, true
 		l.each((*conn).close)
 		return
 	}
@@ -245,7 +246,8 @@ func (l *loop) dispatch(m message) {
 	}
 }
 
-// adopt registers a connection and its timer: once, for as long as it lives.
+// adopt adds a connection's socket and its timer to the epoll set. The socket is
+// re-armed after each event.
 func (l *loop) adopt(c *conn) {
 	if c.fd >= len(l.conns) {
 		l.conns = append(l.conns, make([]*conn, c.fd+1-len(l.conns))...)
@@ -258,8 +260,8 @@ func (l *loop) adopt(c *conn) {
 		// Edge-triggered, so that nobody has to read the timer to silence it.
 		err = poller.Add(&l.counters, c.idle.timer, c.generation, netpoll.Readable|netpoll.EdgeTriggered)
 	}
-	if err != nil {
-		c.close() // the kernel has no memory for it
+	if err != nil || l.killed {
+		c.close() // the kernel has no memory for it, or it comes too late
 	}
 }
 

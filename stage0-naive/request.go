@@ -46,7 +46,7 @@ func (c *conn) parse(request *http1.Request, head *http1.Head, b []byte) http1.F
 	return http1.Fault{}
 }
 
-// headReader reads a head out in up to four pieces, which leave away what the
+// headReader reads a head out in up to four pieces, which leave out what the
 // library would judge anew, by rules of its own: the authority of a target that
 // has one, and Transfer-Encoding (how long a body is has been decided already).
 type headReader struct {

@@ -27,6 +27,7 @@ type loop struct {
 	load       atomic.Int64  // as many, for other loops to see
 	now        time.Duration // since the server started; read once a turn
 	draining   bool
+	killed     bool
 
 	// What a request needs while it is handled; the next one uses it again.
 	reader   requestReader
@@ -136,7 +137,8 @@ func (l *loop) register(c *conn) {
 	l.adopt(c)
 }
 
-// adopt registers a connection and its timer: once, for as long as it lives.
+// adopt adds a connection's socket and its timer to the epoll set. The socket is
+// re-armed after each event.
 func (l *loop) adopt(c *conn) {
 	if last := max(c.fd, c.idle.timer); last >= len(l.conns) {
 		l.conns = append(l.conns, make([]*conn, last+1-len(l.conns))...)
@@ -148,8 +150,8 @@ func (l *loop) adopt(c *conn) {
 		// Edge-triggered, so that nobody has to read the timer to silence it.
 		err = l.poller.Add(&l.counters, c.idle.timer, c.generation, netpoll.Readable|netpoll.EdgeTriggered)
 	}
-	if err != nil {
-		c.close() // the kernel has no memory for it
+	if err != nil || l.killed {
+		c.close() // the kernel has no memory for it, or it comes too late
 	}
 }
 
@@ -202,7 +204,7 @@ func (l *loop) readInbox() {
 			l.drain()
 		case m.kill:
 			l.each((*conn).close)
-			l.draining = true
+			l.draining, l.killed = true, true
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (c *conn) respondContinue() {
 	c.send(http1.Continue)
 }
 
-// flush has nothing to do: each answer was sent when it was made.
+// flush has nothing to do yet: each answer was sent when it was made.
 func (c *conn) flush() {}
 
 // send writes b, and keeps what the socket does not take now.

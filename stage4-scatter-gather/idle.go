@@ -41,6 +41,7 @@ func (c *conn) deadline() time.Duration {
 	case writing:
 		return idle.progress + config.WriteTimeout
 	default:
+		// A client that is refused has as long to speak as to leave.
 		return idle.since + config.LingerTimeout
 	}
 }
@@ -74,7 +75,8 @@ func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
 	}
-	if c.deadline() < c.idle.fires {
+	// A timer that has fired is spent, and the next phase has to set it anew.
+	if c.deadline() < c.idle.fires || c.idle.fires <= c.loop.now {
 		c.arm()
 	}
 }

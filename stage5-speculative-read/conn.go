@@ -23,7 +23,8 @@ const (
 )
 
 // A conn is one client's connection. Once it is registered, one loop owns it:
-// nobody else touches it or its buffer, so nothing here needs a lock.
+// nobody else touches it or its buffer, so nothing here needs a lock. (Who waits
+// for its events may read loop, generation and the timer, which never change.)
 type conn struct {
 	loop       *loop
 	fd         int
@@ -53,7 +54,9 @@ type conn struct {
 type input struct {
 	// The read buffer. in[start:next] is the request that is being read,
 	// in[next:end] has not been looked at yet. in[live:start] is answered, but
-	// the answers may still point into it (see release).
+	// the answers may still point into it (see release). A body is decoded in
+	// place: it begins where the head ends, and has moved over the frames of its
+	// chunks, so that between its end and next there may be a gap.
 	in                     []byte
 	live, start, next, end int
 
@@ -184,7 +187,7 @@ func (c *conn) serve() {
 		// Nothing has arrived, and the server is about to end.
 		c.linger()
 	case c.idle.phase == writing:
-		c.answered()
+		c.answered() // the client has taken all that was kept, and is idle from here on
 	}
 }
 
@@ -276,7 +279,7 @@ func (c *conn) makeRoom() {
 // that has nothing to keep holds nothing.
 func (c *conn) settle() {
 	switch {
-	case c.start == c.end:
+	case c.start == c.end || c.idle.phase == lingering:
 		c.dropInput()
 	case !c.borrowed:
 		c.borrowed = true
@@ -398,7 +401,7 @@ func (c *conn) timedOut() {
 	}
 	c.serve()
 	if !c.closed {
-		c.takeTurn()
+		c.takeTurn() // input may have come meanwhile, and there is no second edge
 	}
 }
 
@@ -420,7 +423,7 @@ func (c *conn) linger() {
 		return
 	}
 	c.waitFor(lingering)
-	c.discard()
+	c.discard() // no edge comes for what is there already
 }
 
 // discard drops what a lingering client still sends.

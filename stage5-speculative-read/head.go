@@ -61,7 +61,8 @@ func appendUnlessEmpty(dst []byte, name, value string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// renewDate formats the date, which is right until the clock's next full second.
+// renewDate formats the date, which is right until the clock's next full second,
+// as far as the loop's clock sees it, which stands still during a turn.
 func (m *headMaker) renewDate(now time.Duration) {
 	wall := time.Now().UTC()
 	m.date = append(m.date[:0], "Date: "...)

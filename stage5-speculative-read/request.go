@@ -61,7 +61,8 @@ type headerViews struct {
 }
 
 // limit says how many fields the present request has. The parser leaves those
-// of an earlier, longer request in the array; they must not be found.
+// of an earlier, longer request in the array: Get does not look at them, and the
+// buffers that they point into shall not be kept alive.
 func (h *headerViews) limit(count int) {
 	if count < h.count {
 		clear(h.parser.Headers[count:h.count])

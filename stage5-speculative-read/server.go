@@ -14,8 +14,9 @@ import (
 // at net.core.somaxconn).
 const backlog = 4096
 
-// A server is some loops, each with a listener of its own. The kernel spreads
-// new connections over the listeners by a hash of the client's address.
+// A server is some loops, each with a listener of its own (with -acceptor, only
+// the first has one). The kernel spreads new connections over the listeners by a
+// hash of the client's address.
 type server struct {
 	config      *serve.Config
 	started     time.Time

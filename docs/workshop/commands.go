@@ -115,6 +115,7 @@ func (e *Exercise) layOut(root string) error {
 
 func newCheck() *cobra.Command {
 	var quick, measure bool
+	var with string
 	cmd := one("check", "Check your solution of an exercise",
 		"Build your code, run the common suite and the exercise's checks, and say what holds and what\ndoes not yet. Nothing depends on a time. Exit code 1 if something does not hold.",
 		func(cmd *cobra.Command, root string, e *Exercise) error {
@@ -123,11 +124,12 @@ func newCheck() *cobra.Command {
 				return err
 			}
 			if measure {
-				return compare(cmd.Context(), o, root, e)
+				return compare(cmd.Context(), o, root, e, with)
 			}
 			return nil
 		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "without the common suite")
+	cmd.Flags().StringVar(&with, "workload", "", "what to measure with (default: what the exercise is about)")
 	cmd.Flags().BoolVar(&measure, "measure", false, "then measure against the start and the reference, for information")
 	return cmd
 }

@@ -17,8 +17,10 @@ const compareTime = 40 * time.Second
 
 // compare measures the learner's server against the start and against the reference, in the same rounds
 // each. It is information: nothing is graded by it.
-func compare(ctx context.Context, o *output, root string, e *Exercise) error {
-	name := e.Measure
+func compare(ctx context.Context, o *output, root string, e *Exercise, name string) error {
+	if name == "" {
+		name = e.Measure
+	}
 	if name == "" {
 		name = workload.Hello
 	}
@@ -48,7 +50,7 @@ func compare(ctx context.Context, o *output, root string, e *Exercise) error {
 		}
 		servers[label] = run.Server{Name: label, Path: binary, Admin: true}
 	}
-	var ratios []report.Ratio
+	o.say("Measured with %s (%s), for information:", w.Name, w.Summary)
 	for _, base := range []string{"start", "reference"} {
 		b := &run.Bench{
 			Time: compareTime, Warmup: 100 * time.Millisecond, Duration: 400 * time.Millisecond,
@@ -56,26 +58,35 @@ func compare(ctx context.Context, o *output, root string, e *Exercise) error {
 		}
 		b.Pair(servers[base], servers["yours"], w)
 		b.Progress = func(p run.Progress) {
-			o.working(fmt.Sprintf("measuring %s against the %s: round %d of %d", w.Name, base, p.Round, p.Rounds))
+			o.working(fmt.Sprintf("measuring against the %s: round %d of %d", base, p.Round, p.Rounds))
 		}
 		d, err := b.Run(ctx)
 		if err != nil {
 			o.wipe()
 			return err
 		}
-		ratios = append(ratios, d.Ratios...)
-	}
-	o.say("Measured with %s (%s), for information:", w.Name, w.Summary)
-	for _, r := range ratios {
-		what := map[report.Metric]string{report.Speed: "requests per second", report.CPU: "server CPU per request"}[r.Metric]
-		head := r.Head
-		if r.Kind == report.Noise {
-			head = "the same again"
+		o.say("")
+		o.say("  %-21s %-24s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
+		for _, head := range []string{"yours", base + run.Again} {
+			label := head + " / " + base
+			if head != "yours" {
+				label = "again, for the noise"
+			}
+			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, report.Speed), interval(d.Ratios, head, report.CPU))
 		}
-		o.line("", "", fmt.Sprintf("%-14s against %-9s  %-22s  %.2f times (%.2f to %.2f)",
-			head, r.Base, what, r.Ratio.Median, r.Ratio.Low, r.Ratio.High))
 	}
+	o.say("\nAn interval that contains 1 says that no difference can be told.")
 	return nil
+}
+
+// interval is the ratio of a server to the base of the comparison.
+func interval(ratios []report.Ratio, head string, metric report.Metric) string {
+	for _, r := range ratios {
+		if r.Head == head && r.Metric == metric {
+			return fmt.Sprintf("%.3f (%.3f to %.3f)", r.Ratio.Median, r.Ratio.Low, r.Ratio.High)
+		}
+	}
+	return "-"
 }
 
 // buildIn builds f as the package work/label in a folder of its own below folder.

@@ -52,6 +52,7 @@ func Behaviour(t *testing.T) {
 
 		{"lingering close", lingeringClose},
 		{"lingering close, time", lingerTimeout},
+		{"linger timeout after a timeout", lingerAfterTimeout},
 		{"lingering close, size", lingerLimit},
 		{"idle timeout", idleTimeout},
 		{"idle timeout of a connection in use", idleTimeoutInUse},
