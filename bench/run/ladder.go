@@ -24,7 +24,7 @@ const idleWorkload = "idle1k"
 
 var steps = map[string]step{
 	"stage0": {published: "27.5 K"},
-	"stage1": {published: "with stage2", targets: []target{{workload.Hello, report.Speed}}},
+	"stage1": {published: "with stage2", targets: []target{{workload.Hello, report.Speed}, {"c1", report.Speed}}},
 	"stage2": {published: "132 K", targets: []target{{workload.Hello, report.Speed}}},
 	"stage3": {published: "140 K", targets: []target{{"browser", report.Speed}}},
 	"stage4": {published: "159 K with more", targets: []target{{"pipelined", report.Speed}, {"body64k", report.Speed}}},

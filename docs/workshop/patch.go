@@ -15,8 +15,8 @@ type hunk struct {
 }
 
 // apply applies a unified diff to f. The place of a hunk is found by its lines; their number decides only
-// between several such places, so that a fix elsewhere in a file does not break the patches on it.
-// What comes before the first file is a comment.
+// between several such places, so that a fix elsewhere in a file does not break the patches on it. If the lines
+// around a change have changed themselves, it is tried with fewer of them. What comes before the first file is a comment.
 func apply(f files, diff string) error {
 	var name string
 	var hunks []hunk
@@ -77,18 +77,42 @@ func applyHunks(text string, hunks []hunk) (string, error) {
 	lines := slices.Collect(strings.Lines(text))
 	drift := 0
 	for _, h := range hunks {
-		at := nearest(lines, h.old, h.line-1+drift)
-		if at < 0 {
-			first := ""
-			if len(h.old) > 0 {
-				first = strings.TrimSpace(h.old[0])
+		first := ""
+		if len(h.old) > 0 {
+			first = strings.TrimSpace(h.old[0])
+		}
+		at := -1
+		for fuzz := 0; at < 0 && fuzz <= mostFuzz; fuzz++ {
+			if fuzz > 0 && !h.trim() {
+				break
 			}
+			at = nearest(lines, h.old, h.line-1+drift)
+		}
+		if at < 0 {
 			return "", fmt.Errorf("the place of line %d (%q) is not there any more", h.line, first)
 		}
 		lines = slices.Concat(lines[:at], h.new, lines[at+len(h.old):])
 		drift = at - (h.line - 1) + len(h.new) - len(h.old)
 	}
 	return strings.Join(lines, ""), nil
+}
+
+// mostFuzz is how many lines of context may be left out at either end.
+const mostFuzz = 2
+
+// trim leaves out the first and the last line if they are context, and says whether it could. A change that
+// has no context left on one side is not trimmed any further on that side.
+func (h *hunk) trim() bool {
+	trimmed := false
+	if len(h.old) > 1 && len(h.new) > 0 && h.old[0] == h.new[0] {
+		h.old, h.new, h.line = h.old[1:], h.new[1:], h.line+1
+		trimmed = true
+	}
+	if n, m := len(h.old)-1, len(h.new)-1; n > 0 && m >= 0 && h.old[n] == h.new[m] {
+		h.old, h.new = h.old[:n], h.new[:m]
+		trimmed = true
+	}
+	return trimmed
 }
 
 // nearest is where old stands in lines, as near as possible to at; -1 if it does not.

@@ -163,11 +163,11 @@ func TestRulesOfAnExercise(t *testing.T) {
 func TestApplyPatch(t *testing.T) {
 	const diff = "A comment.\nFails: something\n\n--- a/x.go\n+++ b/x.go\n@@ -2,3 +2,3 @@\n two\n-three\n+drei\n four\n"
 	for name, c := range map[string]struct{ text, want, fails string }{
-		"in its place":         {"one\ntwo\nthree\nfour\n", "one\ntwo\ndrei\nfour\n", ""},
-		"further down":         {"0\n0\n0\none\ntwo\nthree\nfour\n", "0\n0\n0\none\ntwo\ndrei\nfour\n", ""},
-		"the nearer of two":    {"two\nthree\nfour\n0\n0\n0\n0\n0\ntwo\nthree\nfour\n", "two\ndrei\nfour\n0\n0\n0\n0\n0\ntwo\nthree\nfour\n", ""},
-		"not there any more":   {"one\ntwo\nfour\n", "", "is not there any more"},
-		"without its last end": {"one\ntwo\nthree\nfour", "", "is not there any more"},
+		"in its place":       {"one\ntwo\nthree\nfour\n", "one\ntwo\ndrei\nfour\n", ""},
+		"further down":       {"0\n0\n0\none\ntwo\nthree\nfour\n", "0\n0\n0\none\ntwo\ndrei\nfour\n", ""},
+		"the nearer of two":  {"two\nthree\nfour\n0\n0\n0\n0\n0\ntwo\nthree\nfour\n", "two\ndrei\nfour\n0\n0\n0\n0\n0\ntwo\nthree\nfour\n", ""},
+		"what is around it":  {"one\nTWO\nthree\nFOUR\n", "one\nTWO\ndrei\nFOUR\n", ""},
+		"not there any more": {"one\ntwo\nfour\n", "", "is not there any more"},
 	} {
 		f := files{"x.go": []byte(c.text)}
 		err := apply(f, diff)

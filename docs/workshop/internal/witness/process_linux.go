@@ -98,13 +98,14 @@ func (p *Process) start(command *exec.Cmd) error {
 // loop handles the stops of all threads until none is left.
 func (p *Process) loop() {
 	for {
-		// __WNOTHREAD: the children of other threads of this process are not ours to reap.
+		// Its process group, and not all children: this thread may have started others before it was ours
+		// alone. Nor are the children of other threads ours to reap: __WNOTHREAD.
 		how := unix.WALL | unix.WNOTHREAD
 		if p.letGo() {
 			how |= unix.WNOHANG // or nobody would hear of Release
 		}
 		var status unix.WaitStatus
-		thread, err := unix.Wait4(-1, &status, how, nil)
+		thread, err := unix.Wait4(-p.PID, &status, how, nil)
 		if err == unix.EINTR {
 			continue
 		}

@@ -73,6 +73,7 @@ func (c *conn) deadline() time.Duration {
 	case writing:
 		return idle.progress + config.WriteTimeout
 	default:
+		// A client that is refused has as long to speak as to leave.
 		return idle.since + config.LingerTimeout
 	}
 }
