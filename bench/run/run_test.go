@@ -266,7 +266,7 @@ func TestLadderPlan(t *testing.T) {
 	}
 	slices.Sort(got)
 	require.Equal(t, []string{
-		"bare hello", "stage0 hello", "stage1 hello", "stage2 browser", "stage2 hello", "stage3 body64k", "stage3 browser", "stage3 hello", "stage3 pipelined",
+		"bare hello", "stage0 c1", "stage0 hello", "stage1 c1", "stage1 hello", "stage2 browser", "stage2 hello", "stage3 body64k", "stage3 browser", "stage3 hello", "stage3 pipelined",
 		"stage4 body64k", "stage4 hello", "stage4 idle1k", "stage4 pipelined", "stage5 hello", "stage5 hello", "stage5 idle1k",
 	}, got)
 	require.NotEmpty(t, b.Published)

@@ -163,6 +163,9 @@ func (s *Server) readReady(line string) error {
 	}
 	s.Addr, s.admin = words["addr"], words["admin"]
 	if pid, _ := strconv.Atoi(words["pid"]); !strings.HasPrefix(line, "ready ") || pid != s.pid || s.Addr == "" || s.admin == "" {
+		if line == "" {
+			s.process.Wait(time.Second) // it is about to end; its last words may come after the end of its output
+		}
 		return fmt.Errorf("the server printed %q instead of its ready line; %s", strings.TrimSpace(line), s.lastWords())
 	}
 	return nil
