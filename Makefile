@@ -174,7 +174,7 @@ docs-build docs-check docs-refresh: $(bin)/ladder
 ## reset N=1 | begins anew, and keeps the old code
 ## submit N=1 | a small file to hand in
 ## progress | what there is, and what is done
-## classroom FILES=results/*.json | what was handed in, in one table
+## classroom FILES='*.json' | what was handed in, in one table
 ## workshop-proof | every start fails, every reference passes
 numbered = $(or $(N),$(error which exercise? make $@ N=1; make progress lists them))
 
@@ -187,6 +187,9 @@ progress: $(bin)/ladder
 classroom: $(bin)/ladder
 	$(if $(FILES),,$(error of which files? make classroom FILES="results/*.json"))
 	@exec $(bin)/ladder classroom $(FILES) $(ARGS)
+
+workshop-proof:
+	QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m ./docs/workshop -run TestProof $(ARGS)
 
 ### One stage, 0 to 5
 ## stage3 run | runs it until Ctrl-C; so does make stage3 alone
