@@ -167,7 +167,7 @@ docs-build docs-check docs-refresh: $(bin)/ladder
 
 ### Workshop. N is the exercise
 ## exercise N=1 | lays out the code that it starts from, in work/
-## check N=1 | does it hold? Says what not yet, and where to look
+## check N=1 | does it hold? MEASURE=1 measures it too, for information
 ## hint N=1 | one hint more each time
 ## watch N=1 | checks on every save
 ## solution N=1 | the reference, as a diff against your code
@@ -178,8 +178,11 @@ docs-build docs-check docs-refresh: $(bin)/ladder
 ## workshop-proof | every start fails, every reference passes
 numbered = $(or $(N),$(error which exercise? make $@ N=1; make progress lists them))
 
-exercise check hint watch solution reset submit: $(bin)/ladder
+exercise hint watch solution reset submit: $(bin)/ladder
 	@exec $(bin)/ladder $@ $(numbered) $(ARGS)
+
+check: $(bin)/ladder
+	@exec $(bin)/ladder check $(numbered) $(if $(filter-out 0 no,$(MEASURE)),--measure) $(ARGS)
 
 progress: $(bin)/ladder
 	@exec $(bin)/ladder progress
