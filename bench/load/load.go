@@ -78,6 +78,10 @@ type Result struct {
 	Reconnects    uint64            `json:"reconnects"`               // connections made anew, wanted or not
 	Errors        map[string]uint64 `json:"errors,omitempty"`         // wrong answers and lost connections, by kind
 
+	// StaleDates counts heads, among those that were looked at, whose Date was more than three seconds away
+	// from the time. Looked at are one of each second, and the last; none if the server is not on this machine.
+	StaleDates uint64 `json:"stale_dates,omitempty"`
+
 	Seconds           float64 `json:"seconds"`
 	Requests          uint64  `json:"requests"` // right answers within Seconds
 	Late              uint64  `json:"late"`     // right answers to requests due within Seconds that came after
@@ -265,6 +269,7 @@ func (s *threads) collect(r *Result) {
 		r.Late += t.late
 		r.Unsent += t.unsent
 		r.Reconnects += t.reconnects
+		r.StaleDates += t.checker.stale
 		done := t.counters.Sub(t.before)
 		r.BytesRead += done.ReadBytes
 		r.ClientReads += done.Reads

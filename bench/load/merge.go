@@ -18,7 +18,7 @@ func Merge(results []Result) (Result, error) {
 	out := results[0]
 	out.Errors, out.ConnectErrors = map[string]uint64{}, map[string]uint64{}
 	out.Threads, out.Connections, out.Idle, out.Sources, out.Rate = 0, 0, 0, 0, 0
-	out.Established, out.Answered, out.Reconnects = 0, 0, 0
+	out.Established, out.Answered, out.Reconnects, out.StaleDates = 0, 0, 0, 0
 	out.Seconds, out.Elapsed, out.Requests, out.Late, out.Unsent, out.RequestsPerSecond, out.BytesRead = 0, 0, 0, 0, 0, 0, 0
 	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPU = 0, 0, 0, 0
 	out.ServerCPU, out.ServerCPUPerRequest, out.ClientCPUPerRequest = 0, 0, 0
@@ -43,6 +43,7 @@ func Merge(results []Result) (Result, error) {
 		out.Established += r.Established
 		out.Answered += r.Answered
 		out.Reconnects += r.Reconnects
+		out.StaleDates += r.StaleDates
 		out.Requests += r.Requests
 		out.Late += r.Late
 		out.Unsent += r.Unsent

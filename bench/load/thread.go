@@ -99,7 +99,7 @@ func newThread(s *threads, target netpoll.Address, number, threads, connections,
 		target: target, depth: w.Pipeline, reconnect: w.Reconnect,
 		connections: make([]connection, connections+idle),
 		buffer:      make([]byte, readBuffer),
-		checker:     checker{status: w.Status, body: w.Body},
+		checker:     checker{status: w.Status, body: w.Body, dates: loopback(target)},
 		latency:     NewHistogram(),
 		errors:      map[string]uint64{}, connectErrors: map[string]uint64{},
 	}
@@ -120,8 +120,12 @@ func newThread(s *threads, target netpoll.Address, number, threads, connections,
 
 // run is one phase, from the first request to the last answer.
 func (t *thread) run(p phase) error {
-	t.phase, t.ending, t.plan.slot = p, p.kind == connecting, 0
-	if !t.ending {
+	t.phase, t.ending, t.plan.slot = p, true, 0
+	if p.kind != connecting {
+		if err := t.leftovers(); err != nil {
+			return err
+		}
+		t.ending = false
 		for i := range t.connections {
 			switch c := &t.connections[i]; {
 			case c.state != open:
@@ -148,6 +152,7 @@ func (t *thread) run(p phase) error {
 			}
 			t.ending = t.ending || now >= end
 			if t.ending && t.busy == 0 && !t.behind() {
+				t.checker.judgeDate()
 				return nil
 			}
 			if now >= end+p.timeout {
@@ -178,18 +183,39 @@ func (t *thread) run(p phase) error {
 		if err != nil {
 			return fmt.Errorf("the generator's epoll failed: %w", err)
 		}
-		for i := range events {
-			e := &events[i]
-			if e.IsWake() || e.Generation() == timerEvent {
-				continue
-			}
-			index := int(e.Generation())
-			c := &t.connections[index]
-			if c.fd != e.FD() { // was closed by an earlier event of this turn
-				continue
-			}
-			t.event(index, c, e)
+		t.handle(events)
+	}
+}
+
+// leftovers looks, before anything is sent, at what came while all connections
+// were at rest: nobody asked for it. A server that answers before it is asked
+// would pass for a very fast one.
+func (t *thread) leftovers() error {
+	for range len(t.connections) + 1 { // a server that never stops talking does not keep this from ending
+		events, err := t.poller.Wait(&t.counters, 0)
+		if err != nil {
+			return fmt.Errorf("the generator's epoll failed: %w", err)
 		}
+		if len(events) == 0 {
+			break
+		}
+		t.handle(events)
+	}
+	return nil
+}
+
+func (t *thread) handle(events []netpoll.Event) {
+	for i := range events {
+		e := &events[i]
+		if e.IsWake() || e.Generation() == timerEvent {
+			continue
+		}
+		index := int(e.Generation())
+		c := &t.connections[index]
+		if c.fd != e.FD() { // was closed by an earlier event of this turn
+			continue
+		}
+		t.event(index, c, e)
 	}
 }
 

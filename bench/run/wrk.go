@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +35,9 @@ func WrkCan(w workload.Workload) error {
 	}
 	return nil
 }
+
+// wholeSeconds is how long wrk measures when asked for d: it knows nothing shorter than a second.
+func wholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Round(time.Second)) }
 
 // wrkScript sends prebuilt bytes as they stand, and prints what was measured as
 // JSON behind wrk's own text. Setting wrk.request, not a function of the name
@@ -114,7 +116,7 @@ func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (res
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return result, err
 	}
-	seconds := max(1, int(math.Round(b.Duration.Seconds())))
+	seconds := int(wholeSeconds(b.Duration).Seconds())
 	threads := b.loadThreads(w)
 	server, err := load.CPUOf(s.pid)
 	if err != nil {

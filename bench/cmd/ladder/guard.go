@@ -82,6 +82,10 @@ that nobody shares.`,
 				return err
 			}
 			names, found.Skipped = both(names, before)
+			defer b.Begin(ctx)()
+			for _, line := range b.Remarks {
+				progress.say("%s", line)
+			}
 			if micro {
 				changes, skipped, err := guard.Micro(ctx, guard.Tree{Name: "base", Root: root, Stages: names}, guard.Tree{Name: "head", Root: c.root, Stages: names},
 					b.CPUs(), h.rounds, 10*time.Millisecond, h.seed, progress.step)

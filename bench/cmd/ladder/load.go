@@ -134,6 +134,9 @@ func printLoad(out io.Writer, r load.Result) {
 	if r.Reconnects > 0 {
 		fmt.Fprintf(out, "%d reconnects\n", r.Reconnects)
 	}
+	if r.StaleDates > 0 {
+		fmt.Fprintln(out, "the Date of the answers is not the time")
+	}
 	for _, kinds := range []struct {
 		label string
 		of    map[string]uint64

@@ -15,13 +15,16 @@ import (
 type progress struct {
 	out      io.Writer
 	terminal bool
+	width    func() int // columns of the terminal, 0 when unknown
 	round    int
 }
 
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out}
-	if f, ok := out.(*os.File); ok {
+	// A dumb terminal shows the codes that clear a line.
+	if f, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
 		p.terminal = isTerminal(f)
+		p.width = func() int { return columns(f) }
 	}
 	return p
 }
@@ -34,13 +37,24 @@ func (p *progress) show(now run.Progress) {
 		left = now.Left.Round(time.Second).String()
 	}
 	if p.terminal {
-		fmt.Fprintf(p.out, "%sround %d of %d, %d/%d: %s, %s; %s left", clearLine, now.Round, now.Rounds, now.Done+1, now.Items, now.Item.Server.Name, now.Item.Workload.Name, left)
+		p.change(fmt.Sprintf("round %d of %d, %s left; %d/%d: %s, %s", now.Round, now.Rounds, left, now.Done+1, now.Items, now.Item.Server.Name, now.Item.Workload.Name))
 		return
 	}
 	if now.Round != p.round {
 		p.round = now.Round
 		fmt.Fprintf(p.out, "round %d of %d, %s left\n", now.Round, now.Rounds, left)
 	}
+}
+
+// change puts text in the place of the line that changes. What does not fit is
+// cut: a line that wraps could not be cleared.
+func (p *progress) change(text string) {
+	if width := p.width(); width > 0 {
+		if runes := []rune(text); len(runes) >= width {
+			text = string(runes[:max(0, width-2)]) + "…"
+		}
+	}
+	fmt.Fprint(p.out, clearLine+text)
 }
 
 // clear takes the changing line away, before something else is printed.
@@ -58,7 +72,7 @@ func (p *progress) say(format string, args ...any) {
 // step shows what is going on now, on a terminal; elsewhere it would be a line for each second.
 func (p *progress) step(text string) {
 	if p.terminal {
-		fmt.Fprintf(p.out, "%s%s", clearLine, text)
+		p.change(text)
 		return
 	}
 	if strings.HasPrefix(text, "building") {
