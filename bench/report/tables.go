@@ -30,7 +30,7 @@ func (d *Document) Text(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	for _, note := range d.Notes {
-		fmt.Fprintln(out, wrap(note, 80))
+		fmt.Fprintln(out, Wrap(note, 80))
 	}
 }
 
@@ -439,8 +439,8 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks a note into lines, the first with a bullet.
-func wrap(s string, width int) string {
+// Wrap breaks a note into lines of at most width columns, the first with a bullet.
+func Wrap(s string, width int) string {
 	var out strings.Builder
 	column := width
 	for i, word := range strings.Fields(s) {

@@ -84,7 +84,7 @@ that nobody shares.`,
 			names, found.Skipped = both(names, before)
 			defer b.Begin(ctx)()
 			for _, line := range b.Remarks {
-				progress.say("%s", line)
+				progress.note(line)
 			}
 			if micro {
 				changes, skipped, err := guard.Micro(ctx, guard.Tree{Name: "base", Root: root, Stages: names}, guard.Tree{Name: "head", Root: c.root, Stages: names},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 )
 
@@ -68,6 +69,9 @@ func (p *progress) say(format string, args ...any) {
 	p.clear()
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
+
+// note is a line for people that may be long.
+func (p *progress) note(text string) { p.say("%s", report.Wrap(text, 80)) }
 
 // step shows what is going on now, on a terminal; elsewhere it would be a line for each second.
 func (p *progress) step(text string) {

@@ -201,10 +201,10 @@ func check(b *run.Bench) error {
 func measure(ctx context.Context, progress *progress, b *run.Bench) (*report.Document, error) {
 	defer b.Begin(ctx)()
 	for _, line := range b.Remarks {
-		progress.say("%s", line)
+		progress.note(line)
 	}
 	rounds, all := b.Plan()
-	progress.say("%d measurements in each of about %d rounds: %s; Ctrl-C ends it with a report", len(b.Items), rounds, around(all))
+	progress.say("%d measurements in each of %d rounds: %s when nothing else runs. Ctrl-C ends them early, with a report", len(b.Items), rounds, around(all))
 	b.Progress = progress.show
 	d, err := b.Run(ctx)
 	progress.clear()
