@@ -55,9 +55,11 @@ func (l Limits) CheckDescriptors(w workload.Workload) error {
 	if l.HardDescriptors < n+ownFiles {
 		how = fmt.Sprintf("as root: prlimit --pid $$ --nofile=%d", n+ownFiles)
 	}
-	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: use --connections %d, or raise it first (%s)",
-		n, n+ownFiles, l.Descriptors, max(1, l.Descriptors-ownFiles), how)
+	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: raise it first (%s)", n, n+ownFiles, l.Descriptors, how)
 }
+
+// Room is how many connections there are descriptors for.
+func (l Limits) Room() int { return max(1, l.Descriptors-ownFiles) }
 
 // usable is the share of the port range that is planned with: others use ports too.
 const usable = 0.8

@@ -24,7 +24,8 @@ import (
 func TestLimitsSayWhatWouldBeCapped(t *testing.T) {
 	l := Limits{Descriptors: 1024, HardDescriptors: 4096, Ports: 1000, Backlog: 10}
 	w := workload.Workload{Name: "many", Connections: 1000, Idle: 1000, Pipeline: 1}
-	require.ErrorContains(t, l.CheckDescriptors(w), "2000 connections need 2032 file descriptors and the limit is 1024: use --connections 992, or raise it first (ulimit -n 2032)")
+	require.ErrorContains(t, l.CheckDescriptors(w), "2000 connections need 2032 file descriptors and the limit is 1024: raise it first (ulimit -n 2032)")
+	require.Equal(t, 992, l.Room())
 	l.HardDescriptors = 1024
 	require.ErrorContains(t, l.CheckDescriptors(w), "as root: prlimit --pid $$ --nofile=2032")
 	w.Idle = 0

@@ -82,12 +82,13 @@ type Result struct {
 	// from the time. Looked at are one of each second, and the last; none if the server is not on this machine.
 	StaleDates uint64 `json:"stale_dates,omitempty"`
 
-	Seconds           float64 `json:"seconds"`
-	Requests          uint64  `json:"requests"` // right answers within Seconds
-	Late              uint64  `json:"late"`     // right answers to requests due within Seconds that came after
-	Unsent            uint64  `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
-	RequestsPerSecond float64 `json:"requests_per_second"`
-	BytesRead         uint64  `json:"bytes_read"`
+	Began             time.Time `json:"began,omitzero"` // the measured part, by the clock of the generator's machine
+	Seconds           float64   `json:"seconds"`
+	Requests          uint64    `json:"requests"` // right answers within Seconds
+	Late              uint64    `json:"late"`     // right answers to requests due within Seconds that came after
+	Unsent            uint64    `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
+	RequestsPerSecond float64   `json:"requests_per_second"`
+	BytesRead         uint64    `json:"bytes_read"`
 
 	Latency   Latency `json:"latency"`
 	Histogram string  `json:"histogram,omitempty"` // of nanoseconds; HdrHistogram's V2 compressed form in base64
@@ -104,6 +105,10 @@ type Result struct {
 	// Elapsed is what the CPU times are to be set against: until the last
 	// answer, so a little longer than Seconds.
 	Elapsed float64 `json:"elapsed_seconds"`
+
+	// Overlap is for merged results: the share of the longest measured part in
+	// which all generators measured. Rates add up only as far as that is near 1.
+	Overlap float64 `json:"overlap,omitempty"`
 }
 
 // Latency is in nanoseconds, from just before a request was sent, or from when
@@ -245,6 +250,7 @@ func (s *threads) measure(r *Result) error {
 			return err
 		}
 	}
+	r.Began = time.Now().UTC()
 	begin := s.now()
 	err = s.run(phase{kind: measuring, length: s.o.Duration, timeout: s.o.Timeout})
 	elapsed := s.now() - begin

@@ -58,7 +58,7 @@ together: see ladder merge.`,
 			}
 			limits := load.ReadLimits()
 			if err := limits.CheckDescriptors(w); err != nil {
-				return err
+				return fmt.Errorf("%w, or use --connections %d", err, limits.Room())
 			}
 			out := cmd.OutOrStdout()
 			if !hold {
@@ -122,7 +122,7 @@ func printLoad(out io.Writer, r load.Result) {
 	if r.Rate > 0 {
 		fmt.Fprintf(out, "%.0f per second were due; %d were answered late, %d never sent\n", r.Rate, r.Late, r.Unsent)
 	}
-	if r.Sources > 1 {
+	if r.Sources > 1 && r.Overlap == 0 {
 		fmt.Fprintf(out, "connections left from %d addresses\n", r.Sources)
 	}
 	fmt.Fprintf(out, "latency: p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s\n", microseconds(r.Latency.P50), microseconds(r.Latency.P90), microseconds(r.Latency.P99), microseconds(r.Latency.P999), microseconds(r.Latency.Max))
