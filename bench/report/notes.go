@@ -16,7 +16,17 @@ const (
 	agreement = 0.03
 	// disturbed is the share of the CPUs' time from which steal or other processes are worth a warning.
 	disturbed = 0.02
+	// useless is from where on a run says more about its disturbances than about servers.
+	useless = 0.10
 )
+
+// percent writes a share with a digit behind the point as long as that says something.
+func percent(share float64) string {
+	if share >= 0.1 {
+		return fmt.Sprintf("%.0f%%", 100*share)
+	}
+	return fmt.Sprintf("%.1f%%", 100*share)
+}
 
 // remark fills in the notes. published is the line about the documents' figures, if they stand in the table.
 func (d *Document) remark(published string) {
@@ -58,7 +68,11 @@ func (d *Document) remark(published string) {
 		d.note("Disturbed: the hypervisor took %.1f%% of the CPUs' time.", 100*m.Steal)
 	}
 	if m.Others >= disturbed {
-		d.note("Disturbed: other processes used %.1f%% of the CPUs' time.", 100*m.Others)
+		text := fmt.Sprintf("Disturbed: other processes used %s of the CPUs' time.", percent(m.Others))
+		if m.Others >= useless {
+			text += " That is too much for figures to go by: measure again on a quiet machine."
+		}
+		d.note("%s", text)
 	}
 	for _, r := range d.Rows {
 		if r.ClientBound {
@@ -100,7 +114,7 @@ func (d *Document) noteNoise() {
 		}
 		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, short(r.Ratio))
 		if floor := math.Max(math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1)); r.Ratio.Bounded() {
-			text += fmt.Sprintf("; believe no difference below %.1f%%", 100*floor)
+			text += "; believe no difference below " + percent(floor)
 		}
 		d.note("%s.", text)
 	}
@@ -216,10 +230,10 @@ func (d *Document) different(old *Document) []string {
 	say := func(format string, args ...any) { what = append(what, fmt.Sprintf(format, args...)) }
 	then, now := old.Method, d.Method
 	if max(then.Steal, now.Steal) >= disturbed {
-		say("stolen by the hypervisor: %.1f%% of the CPUs' time then, %.1f%% now", 100*then.Steal, 100*now.Steal)
+		say("stolen by the hypervisor: %s of the CPUs' time then, %s now", percent(then.Steal), percent(now.Steal))
 	}
 	if max(then.Others, now.Others) >= disturbed {
-		say("taken by other processes: %.1f%% then, %.1f%% now", 100*then.Others, 100*now.Others)
+		say("taken by other processes: %s then, %s now", percent(then.Others), percent(now.Others))
 	}
 	if floors := [2]float64{old.floor(), d.floor()}; max(floors[0], floors[1]) > agreement {
 		say("a server differed from itself by up to %.0f%% then, %.0f%% now", 100*floors[0], 100*floors[1])

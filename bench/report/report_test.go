@@ -209,7 +209,13 @@ func TestDisturbancesAreTold(t *testing.T) {
 	d.Build("")
 	notes := strings.Join(d.Notes, "\n")
 	require.Contains(t, notes, "the hypervisor took 7.0% of the CPUs' time")
-	require.Contains(t, notes, "other processes used 3.1% of the CPUs' time")
+	require.Contains(t, notes, "other processes used 3.1% of the CPUs' time.")
+	require.NotContains(t, notes, "too much for figures to go by")
+	for i := range d.Measurements {
+		d.Measurements[i].OthersShare = 0.44
+	}
+	d.Build("")
+	require.Contains(t, strings.Join(d.Notes, "\n"), "other processes used 44% of the CPUs' time. That is too much for figures to go by")
 }
 
 func TestAgainstAnEarlierRun(t *testing.T) {
@@ -272,7 +278,7 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 		d.Machine.Governor, d.Method.Revision = "performance", "abc"
 	}))
 	for _, want := range []string{
-		"stolen by the hypervisor: 0.0% of the CPUs' time then, 10.0% now", "taken by other processes: 0.0% then, 5.0% now", "differed from itself by up to 0% then, 20% now",
+		"stolen by the hypervisor: 0.0% of the CPUs' time then, 10% now", "taken by other processes: 0.0% then, 5.0% now", "differed from itself by up to 0% then, 20% now",
 		"load average before the run: 0.0 then, 3.5 now", "clock of the CPUs: 3400 MHz then, 2100 now", "frequency governor: performance then, powersave now",
 		"on battery: false then, true now", "the source: abc then, def now", "6 rounds of 0.5 s then, 6 of 0.2 s now",
 	} {

@@ -18,6 +18,7 @@ type progress struct {
 	terminal bool
 	width    func() int // columns of the terminal, 0 when unknown
 	round    int
+	last     string // that step showed, without what changes within it
 }
 
 func newProgress(out io.Writer) *progress {
@@ -79,7 +80,22 @@ func (p *progress) step(text string) {
 		p.change(text)
 		return
 	}
-	if strings.HasPrefix(text, "building") {
-		fmt.Fprintln(p.out, text)
+	if what, _, _ := strings.Cut(text, ":"); what != p.last {
+		p.last = what
+		fmt.Fprintln(p.out, what)
 	}
+}
+
+// plan says beforehand how long it will take.
+func (p *progress) plan(b *run.Bench) {
+	rounds, all := b.Plan()
+	p.say("%d rounds of %d measurements, %s when nothing else runs; Ctrl-C reports early", rounds, len(b.Items), around(all))
+}
+
+// around writes a duration as people say it.
+func around(d time.Duration) string {
+	if d = d.Round(time.Second); d < 2*time.Minute {
+		return fmt.Sprintf("about %.0f seconds", max(1, d.Seconds()))
+	}
+	return fmt.Sprintf("about %.0f minutes", d.Minutes())
 }

@@ -203,20 +203,11 @@ func measure(ctx context.Context, progress *progress, b *run.Bench) (*report.Doc
 	for _, line := range b.Remarks {
 		progress.note(line)
 	}
-	rounds, all := b.Plan()
-	progress.say("%d measurements in each of %d rounds: %s when nothing else runs. Ctrl-C ends them early, with a report", len(b.Items), rounds, around(all))
+	progress.plan(b)
 	b.Progress = progress.show
 	d, err := b.Run(ctx)
 	progress.clear()
 	return d, err
-}
-
-// around writes a duration as people say it.
-func around(d time.Duration) string {
-	if d = d.Round(time.Second); d < 2*time.Minute {
-		return fmt.Sprintf("about %.0f seconds", max(1, d.Seconds()))
-	}
-	return fmt.Sprintf("about %.0f minutes", d.Minutes())
 }
 
 // against compares with the run before, when that says something about this one.
