@@ -23,6 +23,12 @@ const (
 	firstPause = 10 * time.Millisecond // before a failed connection is tried again
 	lastPause  = time.Second
 
+	// longQueue is a listen queue that a server on the same CPU empties in time.
+	longQueue = 512
+	// queuePause is between two goes of connections to a server with a shorter one. Handshakes on the loopback are over at once, so that nothing else would
+	// make this loop wait for the server to accept.
+	queuePause = 2 * time.Millisecond
+
 	readBuffer = 256 << 10
 )
 
@@ -66,6 +72,7 @@ type thread struct {
 	target      netpoll.Address
 	sources     []netpoll.Address // to leave from, in turns; none: the kernel chooses
 	atOnce      int               // connections on their way
+	shortQueue  bool              // the server's listen queue would overflow: see longQueue
 	batch       []byte            // the requests of one go
 	depth       int               // how many those are
 	reconnect   bool
@@ -162,6 +169,9 @@ func (t *thread) run(p phase) error {
 		}
 		if len(t.waiting) > 0 && t.pending < t.atOnce && now >= t.retryAt {
 			t.connectSome(now)
+			if t.shortQueue && p.kind == connecting {
+				t.retryAt = max(t.retryAt, now+queuePause)
+			}
 		}
 		if t.open == 0 && t.pending == 0 || p.kind == connecting && t.pending == 0 {
 			if t.hopeless() {
