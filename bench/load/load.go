@@ -78,7 +78,7 @@ type Result struct {
 	Reconnects    uint64            `json:"reconnects"`               // connections made anew, wanted or not
 	Errors        map[string]uint64 `json:"errors,omitempty"`         // wrong answers and lost connections, by kind
 
-	// StaleDates counts heads, among those that were looked at, whose Date was more than three seconds away
+	// StaleDates counts heads, among those that were looked at, whose Date was more than ten seconds away
 	// from the time. Looked at are one of each second, and the last; none if the server is not on this machine.
 	StaleDates uint64 `json:"stale_dates,omitempty"`
 

@@ -402,6 +402,14 @@ func TestNothingMeasured(t *testing.T) {
 	require.NoError(t, err, "no figure that JSON cannot hold")
 }
 
+func TestLabel(t *testing.T) {
+	for name, want := range map[string]string{
+		"stage5-speculative-read": "5 speculative-read", "stage1 -acceptor": "1 -acceptor", "stage1-reuseport ×2": "1 reuseport ×2", "stage3": "3", "bare-c": "bare-c",
+	} {
+		require.Equal(t, want, Label(name))
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	require.Equal(t, "1,234,567", number(1234567))
 	require.Equal(t, "999", number(999.4))

@@ -338,10 +338,15 @@ func (r Ratio) Words() string {
 
 // Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".
 func Label(name string) string {
-	if rest, ok := strings.CutPrefix(name, "stage"); ok {
-		return strings.Replace(rest, "-", " ", 1)
+	rest, ok := strings.CutPrefix(name, "stage")
+	if !ok {
+		return name
 	}
-	return name
+	number := strings.TrimLeft(rest, "0123456789")
+	if folder, ok := strings.CutPrefix(number, "-"); ok { // and not that of a flag: "stage1 -acceptor"
+		return strings.TrimSuffix(rest, number) + " " + folder
+	}
+	return rest
 }
 
 func mark(r Row) string {
