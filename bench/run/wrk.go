@@ -88,10 +88,11 @@ func luaString(b []byte) string {
 }
 
 // wrk drives s with wrk. It knows whole seconds only, and has no warm-up: the
-// embedded generator does that.
+// embedded generator does that, and finds the wrong answers that wrk does not see.
 func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, before, after reading, err error) {
+	var warm load.Result
 	if b.Warmup > 0 {
-		err = b.warm(ctx, s, w)
+		warm, err = b.warm(ctx, s, w)
 	}
 	if err == nil {
 		before, err = b.look(ctx, s)
@@ -101,6 +102,10 @@ func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result
 	}
 	if err == nil {
 		after, err = b.look(ctx, s)
+		for kind, n := range warm.Errors {
+			result.Errors["in the warm-up, which wrk has no part in: "+kind] = n
+		}
+		result.StaleDates = warm.StaleDates
 	}
 	return result, before, after, err
 }
@@ -184,19 +189,18 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 	return out
 }
 
-// warm drives s without looking at the result.
-func (b *Bench) warm(ctx context.Context, s *server, w workload.Workload) error {
-	g, err := start(ctx, command{name: "the load generator", path: b.Command, cpus: b.place.Load, args: []string{
-		"load", "--json", "--target", s.address, "--workload", w.Name, "--warmup", "0s", "--duration", b.Warmup.String()}})
+// warm drives s with the embedded generator.
+func (b *Bench) warm(ctx context.Context, s *server, w workload.Workload) (result load.Result, err error) {
+	lines, err := Output(ctx, b.place.Load, b.Command, "load", "--json", "--target", s.address, "--workload", w.Name,
+		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String())
 	if err != nil {
-		return err
+		return result, err
 	}
-	defer g.end()
-	if err := g.await(b.Warmup + time.Minute); err != nil {
-		return err
+	if len(lines) != 1 {
+		return result, fmt.Errorf("the load generator printed %d lines instead of a result", len(lines))
 	}
-	if g.exitCode() != 0 {
-		return g.obituary("")
+	if err := json.Unmarshal([]byte(lines[0]), &result); err != nil {
+		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
-	return nil
+	return result, nil
 }
