@@ -193,13 +193,10 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 func (b *Bench) warm(ctx context.Context, s *server, w workload.Workload) (result load.Result, err error) {
 	lines, err := Output(ctx, b.place.Load, b.Command, "load", "--json", "--target", s.address, "--workload", w.Name,
 		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String())
-	if err != nil {
+	if err != nil && len(lines) != 1 { // with a result it only says that there are errors in it
 		return result, err
 	}
-	if len(lines) != 1 {
-		return result, fmt.Errorf("the load generator printed %d lines instead of a result", len(lines))
-	}
-	if err := json.Unmarshal([]byte(lines[0]), &result); err != nil {
+	if err := json.Unmarshal([]byte(strings.Join(lines, "\n")), &result); err != nil {
 		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
 	return result, nil

@@ -143,6 +143,9 @@ func TestLoadPrintsAResult(t *testing.T) {
 	out, err = execute(t, append(args, "--workload", "json")...)
 	require.ErrorContains(t, err, "errors, see above")
 	require.Contains(t, out, "error: length 13")
+	out, err = execute(t, append(args, "--workload", "json", "--json")...)
+	require.ErrorContains(t, err, "errors, see above", "a script must not take this for a measurement")
+	require.Contains(t, out, "length 13")
 }
 
 func TestHoldWaitsForItsParent(t *testing.T) {

@@ -79,7 +79,8 @@ together: see ladder merge.`,
 			} else if result.Requests > 0 || err == nil {
 				printLoad(out, result)
 			}
-			if err == nil && result.Failures() > 0 && !asJSON {
+			// With --hold the parent reads what there is in the JSON.
+			if err == nil && result.Failures() > 0 && !hold {
 				err = fmt.Errorf("%d errors, see above", result.Failures())
 			}
 			return err
