@@ -182,7 +182,7 @@ func (b *Bench) enough(done int, took time.Duration) bool {
 func (b *Bench) expected() (round time.Duration) {
 	const (
 		startAndStop = 60 * time.Millisecond // of a server and a generator
-		connect      = 40 * time.Microsecond // for each connection
+		connect      = 100 * time.Microsecond // for each connection, its end included
 	)
 	for _, item := range b.Items {
 		measured := b.duration(item.Workload)
