@@ -213,7 +213,6 @@ func TestAnswersThatNobodyAskedForAreErrors(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"answer to no request": 8}, result.Errors)
-	require.NotZero(t, result.Requests)
 }
 
 func TestDatesThatStandStillAreSeen(t *testing.T) {

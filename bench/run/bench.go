@@ -181,7 +181,7 @@ func (b *Bench) enough(done int, took time.Duration) bool {
 // expected is how long a round will take, put together from its parts.
 func (b *Bench) expected() (round time.Duration) {
 	const (
-		startAndStop = 60 * time.Millisecond // of a server and a generator
+		startAndStop = 60 * time.Millisecond  // of a server and a generator
 		connect      = 100 * time.Microsecond // for each connection, its end included
 	)
 	for _, item := range b.Items {
