@@ -77,7 +77,7 @@ func rigged(part string) {
 		switch n := requests.Add(1); {
 		case part == "slow":
 			time.Sleep(2 * time.Millisecond)
-		case part == "wrong" && n%100 == 0:
+		case part == "wrong" && n%100 == 0, part == "always-wrong":
 			text = "Hello, world!"
 		case part == "dies" && n == 500:
 			fmt.Fprintln(os.Stderr, "fatal error: so it goes")
