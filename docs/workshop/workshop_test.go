@@ -51,9 +51,16 @@ func TestLayOutHintResetProgress(t *testing.T) {
 	_, err = ladder(t, "hint")
 	require.ErrorContains(t, err, "which exercise?")
 
-	out, err := ladder(t, "exercise", "2")
+	out, err := ladder(t, "exercise")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^ +2  conn-timer +A timer that is armed once$`, out)
+
+	out, err = ladder(t, "exercise", "2")
 	require.NoError(t, err)
 	require.Contains(t, out, "work/02-conn-timer")
+	out, err = ladder(t, "exercise")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^  \.\.   2  conn-timer `, out, "it has been begun")
 	base, err := os.ReadFile(filepath.Join(root, "stage1-reuseport", "idle.go"))
 	require.NoError(t, err)
 	path := filepath.Join(root, "work", "02-conn-timer", "idle.go")
