@@ -244,6 +244,13 @@ func TestReadTests(t *testing.T) {
 === RUN   TestCommonSuite/behaviour/stop
 === CONT  TestCommonSuite/behaviour/date
     x_test.go:3: it is wrong
+    behaviour.go:154: 
+        	Error Trace:	/somewhere/behaviour.go:154
+        	            				/somewhere/behaviour.go:29
+        	Error:      	Received unexpected error:
+        	            	answer 3 of 16: i/o timeout
+        	Test:       	TestCommonSuite/behaviour/date
+        	Messages:   	16 requests in one piece
 --- FAIL: TestCommonSuite (0.00s)
     --- FAIL: TestCommonSuite/behaviour (0.00s)
         --- FAIL: TestCommonSuite/behaviour/date (0.00s)
@@ -252,5 +259,5 @@ FAIL
 `))
 	require.Equal(t, 1, passed)
 	require.Equal(t, []string{"TestCommonSuite/behaviour/date"}, failed)
-	require.Contains(t, said["TestCommonSuite/behaviour/date"], "it is wrong")
+	require.Equal(t, "x_test.go:3: it is wrong\nanswer 3 of 16: i/o timeout\n16 requests in one piece\n", said["TestCommonSuite/behaviour/date"])
 }
