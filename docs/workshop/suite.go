@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +63,10 @@ func commonSuite(ctx context.Context, root, temporary, name string, f files) (fi
 		return finding
 	}
 	// In a terminal's foreground group no longer: Ctrl-C reaches it through the context.
-	// The first failure ends it: each further test would wait for an answer that does not come, for a minute in all.
-	command := exec.CommandContext(ctx, program, "-test.v", "-test.failfast", "-test.run=^TestCommonSuite$", "-test.timeout=3m")
+	// The first failure ends it: each further test might wait for an answer that does not come, for a minute in all.
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	command := exec.CommandContext(running, program, "-test.v", "-test.failfast", "-test.run=^TestCommonSuite$", "-test.timeout=3m")
 	ownGroup(command)
 	mark := grade.NewMark()
 	command.Env = append(os.Environ(), mark)
@@ -78,7 +81,7 @@ func commonSuite(ctx context.Context, root, temporary, name string, f files) (fi
 		finding.Text = "cannot run the common suite: " + err.Error()
 		return finding
 	}
-	passed, failed, said := readTests(output)
+	passed, failed, said := readTests(output, stop)
 	err = command.Wait()
 	switch {
 	case ctx.Err() != nil:
@@ -112,9 +115,12 @@ func inPlainWords(words []string) string {
 	return text
 }
 
+// lastWords is how long after its first failure a program may say more about it.
+const lastWords = time.Second
+
 // readTests reads what a test program prints with -test.v: the leaves that passed and failed, and what each
-// said that failed.
-func readTests(output io.Reader) (passed int, failed []string, said map[string]string) {
+// said that failed. It calls stop soon after the first failure, which is known long before the program sums up.
+func readTests(output io.Reader, stop func()) (passed int, failed []string, said map[string]string) {
 	scanner := bufio.NewScanner(output)
 	scanner.Buffer(nil, 16<<20)
 	said = map[string]string{}
@@ -136,6 +142,11 @@ func readTests(output io.Reader) (passed int, failed []string, said map[string]s
 			order = append(order, current)
 			outcome[current] = words[1] != "FAIL:"
 		default:
+			if len(failed) == 0 && len(words) > 1 && words[0] == "Error" && words[1] == "Trace:" {
+				failed = append(failed, current)
+				timer := time.AfterFunc(lastWords, stop)
+				defer timer.Stop()
+			}
 			if line := inPlainWords(words); line != "" {
 				said[current] += line + "\n"
 			}
@@ -143,7 +154,7 @@ func readTests(output io.Reader) (passed int, failed []string, said map[string]s
 	}
 	for _, name := range order {
 		switch {
-		case !outcome[name] && !parents[name]:
+		case !outcome[name] && !parents[name] && !slices.Contains(failed, name):
 			failed = append(failed, name)
 		case outcome[name] && !parents[name]:
 			passed++

@@ -3,6 +3,7 @@ package workshop
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -256,8 +257,17 @@ func TestReadTests(t *testing.T) {
         --- FAIL: TestCommonSuite/behaviour/date (0.00s)
         --- PASS: TestCommonSuite/behaviour/stop (0.00s)
 FAIL
-`))
+`), func() {})
 	require.Equal(t, 1, passed)
 	require.Equal(t, []string{"TestCommonSuite/behaviour/date"}, failed)
 	require.Equal(t, "x_test.go:3: it is wrong\nanswer 3 of 16: i/o timeout\n16 requests in one piece\n", said["TestCommonSuite/behaviour/date"])
+}
+
+// TestReadTestsStops shows that nobody waits for the other tests once one has failed.
+func TestReadTestsStops(t *testing.T) {
+	output, program := io.Pipe()
+	go io.WriteString(program, "=== RUN   TestCommonSuite/date\n    x.go:1: \n        \tError Trace:\t/x.go:1\n        \tError:      \tno date\n")
+	_, failed, said := readTests(output, func() { program.Close() })
+	require.Equal(t, []string{"TestCommonSuite/date"}, failed)
+	require.Equal(t, "no date\n", said["TestCommonSuite/date"])
 }
