@@ -166,19 +166,23 @@ docs-build docs-check docs-refresh: $(bin)/ladder
 	@exec $(bin)/ladder docs $(subst docs-,,$@) $(ARGS)
 
 ### Workshop. N is the exercise
+## exercise | what there is
 ## exercise N=1 | lays out the code that it starts from, in work/
-## check N=1 | does it hold? MEASURE=1 measures it too, for information
+## check N=1 | does it hold? MEASURE=1: and what it brings
 ## hint N=1 | one hint more each time
 ## watch N=1 | checks on every save
 ## solution N=1 | the reference, as a diff against your code
 ## reset N=1 | begins anew, and keeps the old code
 ## submit N=1 | a small file to hand in
-## progress | what there is, and what is done
+## progress | what is done
 ## classroom FILES='*.json' | what was handed in, in one table
 ## workshop-proof | every start fails, every reference passes
-numbered = $(or $(N),$(error which exercise? make $@ N=1; make progress lists them))
+numbered = $(or $(N),$(error which exercise? make $@ N=1; make exercise lists them))
 
-exercise hint watch solution reset submit: $(bin)/ladder
+exercise: $(bin)/ladder
+	@exec $(bin)/ladder exercise $(N) $(ARGS)
+
+hint watch solution reset submit: $(bin)/ladder
 	@exec $(bin)/ladder $@ $(numbered) $(ARGS)
 
 check: $(bin)/ladder

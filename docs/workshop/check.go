@@ -16,6 +16,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
 )
 
+// builds is the name of the check that comes before all others.
+const builds = "builds"
+
 // result is what a check came to.
 type result struct {
 	findings []grade.Finding
@@ -172,7 +175,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 	switch {
 	case errors.As(err, &wontBuild):
 		show(grade.Finding{Text: "it does not build:\n" + wontBuild.text})
-		r.findings = append(r.findings, grade.Finding{Check: "builds"})
+		r.findings = append(r.findings, grade.Finding{Check: builds})
 	case err != nil:
 		o.wipe()
 		return err
@@ -221,7 +224,15 @@ func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick bo
 	switch {
 	case failing > 0:
 		o.wipe()
-		return fmt.Errorf("%d of %d do not hold yet (%v); one hint more: make hint N=%d", failing, len(r.findings), seconds, e.Number)
+		verb := "do"
+		if failing == 1 {
+			verb = "does"
+		}
+		next := fmt.Sprintf("one hint more: make hint N=%d", e.Number)
+		if slices.Contains(r.checks(), builds) {
+			next = "the compiler has said where"
+		}
+		return fmt.Errorf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
 	case quick:
 		o.say("%s (%v). Now with the common suite: make check N=%d", o.paint(green, fmt.Sprintf("All %d hold", len(r.findings))), seconds, e.Number)
 	default:
