@@ -265,25 +265,30 @@ func (l *loop) readInbox() {
 	// that it is too early, and never fire again.
 	l.now = time.Since(l.server.started)
 	for _, m := range l.taken {
-		switch m.what {
-		case adopt:
-			l.adopt(m.conn)
-		case ready:
-			if !m.conn.closed { // since the event was posted
-				m.conn.ready()
-			}
-		case timerFired:
-			if !m.conn.closed {
-				m.conn.timerFired()
-			}
-		case drain:
-			l.drain()
-		case kill:
-			l.draining, l.killed = true, true
-			l.each((*conn).close)
-		}
+		l.handleMessage(m)
 	}
 	clear(l.taken) // a closed connection shall not be kept alive
+}
+
+// handleMessage does what a message asks for.
+func (l *loop) handleMessage(m message) {
+	switch m.what {
+	case adopt:
+		l.adopt(m.conn)
+	case ready:
+		if !m.conn.closed { // since the event was posted
+			m.conn.ready()
+		}
+	case timerFired:
+		if !m.conn.closed {
+			m.conn.timerFired()
+		}
+	case drain:
+		l.drain()
+	case kill:
+		l.draining, l.killed = true, true
+		l.each((*conn).close)
+	}
 }
 
 // drain begins to stop: what has arrived is answered.

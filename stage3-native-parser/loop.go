@@ -205,17 +205,22 @@ func (l *loop) readInbox() {
 	l.taken, l.inbox.messages = l.inbox.messages, l.taken[:0]
 	l.inbox.Unlock()
 	for _, m := range l.taken {
-		switch m.what {
-		case adopt:
-			l.adopt(m.conn)
-		case drain:
-			l.drain()
-		case kill:
-			l.draining, l.killed = true, true
-			l.each((*conn).close)
-		}
+		l.handleMessage(m)
 	}
 	clear(l.taken) // a closed connection shall not be kept alive
+}
+
+// handleMessage does what a message asks for.
+func (l *loop) handleMessage(m message) {
+	switch m.what {
+	case adopt:
+		l.adopt(m.conn)
+	case drain:
+		l.drain()
+	case kill:
+		l.draining, l.killed = true, true
+		l.each((*conn).close)
+	}
 }
 
 // drain begins to stop: nothing more is accepted, what has arrived is answered.

@@ -137,11 +137,12 @@ func (c *conn) mayRead() bool {
 // gives no edge of its own behind data; the event has told of it (epoll(7)).
 func (c *conn) read() {
 	c.makeRoom()
-	n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in[c.end:])
+	room := c.in[c.end:]
+	n, err := netpoll.Receive(&c.loop.counters, c.fd, room)
 	switch err {
 	case nil:
 		c.end += n
-		c.more = c.end == len(c.in) || c.hungUp
+		c.more = n == len(room) || c.hungUp
 		c.idle.progress = c.loop.now
 	case netpoll.ErrWouldBlock:
 		c.more = false
