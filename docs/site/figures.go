@@ -187,6 +187,8 @@ func (r *results) ratio(workload, head, base, metric string) (stats.Interval, st
 		of = func(m report.Measurement) float64 { return m.RequestsPerSecond }
 	case "cpu":
 		of = func(m report.Measurement) float64 { return m.ServerCPU }
+	case "client-cpu":
+		of = func(m report.Measurement) float64 { return m.ClientCPU }
 	case "p50":
 		of = func(m report.Measurement) float64 { return float64(m.Latency.P50) }
 	case "p99":
