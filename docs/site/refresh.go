@@ -52,7 +52,11 @@ func (r *refresh) run(ctx context.Context, root, command string) error {
 			return err
 		}
 	}
-	return nil
+	changed, err := UpdateReadmes(root)
+	if len(changed) > 0 {
+		fmt.Fprintf(r.out, "new figures in %s\n", strings.Join(changed, ", "))
+	}
+	return err
 }
 
 // ladder is the main job, whose document becomes docs/data/ladder.json.
@@ -79,6 +83,15 @@ func (r *refresh) ladder(ctx context.Context, root, command, data string) error 
 	d.Command = "make ladder"
 	if r.quick {
 		d.Command += " QUICK=1"
+	}
+	for _, theme := range []string{"light", "dark"} {
+		picture, err := os.ReadFile(filepath.Join(work, "ladder-"+theme+".svg"))
+		if err != nil {
+			return fmt.Errorf("the run left no picture of the progression: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(data, "progression-"+theme+".svg"), picture, 0o644); err != nil {
+			return err
+		}
 	}
 	return keep(d, filepath.Join(data, "ladder.json"))
 }
