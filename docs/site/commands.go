@@ -132,6 +132,7 @@ func newRefresh() *cobra.Command {
 		Long: `Measure anew every figure that the documentation quotes, into docs/data:
 
   ladder     what make ladder measures
+  split      stage1 beside stage0, the generator on a CPU of its own
   ablation   the variants of docs/ablation/variants.yaml, beside their stages
   profiles   where the CPU time of each stage goes, from perf or Go's CPU profile
 
@@ -152,7 +153,7 @@ Let nothing else run meanwhile. It takes about ten minutes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.only, "only", nil, "measure this part only: ladder, ablation, profiles")
+	f.StringSliceVar(&r.only, "only", nil, "measure these parts only: ladder, split, ablation, profiles")
 	f.IntVar(&r.rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.quick, "quick", false, "short and noisy: to see that all of it works")
