@@ -90,6 +90,12 @@ func TestPagesInBrowser(t *testing.T) {
 	t.Run("search", func(t *testing.T) {
 		b.t = t
 		b.press("/")
+		b.press(strings.Split("edge", "")...)
+		b.press("Escape")
+		require.Equal(t, "0", b.eval(`document.querySelectorAll("dialog[open]").length`), "one Escape closes the search")
+		b.press("?")
+		require.Equal(t, "help", b.eval(`document.querySelector("dialog[open]").id`))
+		b.press("Escape", "/")
 		b.press(strings.Split("io_uring", "")...)
 		require.Contains(t, b.eval(`document.querySelector("#search a.on").textContent`), "uring")
 		b.loading(func() { b.press("ArrowDown", "ArrowUp", "Enter") })

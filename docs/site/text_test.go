@@ -16,6 +16,15 @@ func TestTypedFigures(t *testing.T) {
 		"about 3 ms later":                               "3 ms",
 		"5 times as fast":                                "5 times",
 		"90,000 requests per second":                     "90,000 requests per second",
+		"49 against 40 thousand":                         "40 thousand",
+		"1.33x as fast, or 12\u00a0%":                    "1.33x",
+		"20 per cent and no more":                        "20 per cent",
+		"stage1 does 0.94 of them":                       "0.94",
+		"(0.94)":                                         "0.94",
+		"it is **1.28**.":                                "1.28",
+		"between [0.73, about one]":                      "0.73",
+		"3 microseconds of CPU":                          "3 microseconds",
+		"Go 1.26, HTTP/1.1, section 9.3.2 and 127.0.0.1": "",
 		`{{figure "hello.stage1.qps"}} and 12% of it`:    "12%",
 		`{{cite 1 "14%"}} of it`:                         "",
 		"`100 ms` in code":                               "",
@@ -29,9 +38,39 @@ func TestTypedFigures(t *testing.T) {
 			require.Empty(t, errs, text)
 			continue
 		}
-		require.Len(t, errs, 1, text)
+		require.NotEmpty(t, errs, text)
 		require.ErrorContains(t, errs[0], `"`+want+`" is typed in`)
 	}
+}
+
+// What stands in a README between marks is what the results say, or is told.
+func TestReadmeFigures(t *testing.T) {
+	b, files, err := readmeSources(root)
+	require.NoError(t, err)
+	require.Len(t, files, 1+len(b.stages))
+	right, err := b.results.plain("hello.stage1/stage0.ratio")
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d\d \[\d+\.\d\d–\d+\.\d\d\]$`, right)
+
+	stale := "It is <!--figure hello.stage1/stage0.ratio-->9.99<!--/--> of it, <!--cite 1,4 27 K-->28 K<!--/--> there."
+	text, err := b.readme("x.md", stale)
+	require.NoError(t, err)
+	require.Equal(t, "It is <!--figure hello.stage1/stage0.ratio-->"+right+"<!--/--> of it, <!--cite 1,4 27 K-->27 K<!--/--> there.", text)
+	again, err := b.readme("x.md", text)
+	require.NoError(t, err)
+	require.Equal(t, text, again)
+
+	for text, want := range map[string]string{
+		"<!--figure hello.stage9.qps--><!--/-->": "x.md: figure \"hello.stage9.qps\"",
+		"<!--cite 2 27,493--><!--/-->":           `document 2 gives no figure "27,493"`,
+		"<!--cite often 27,493--><!--/-->":       "want the numbers of documents",
+	} {
+		_, err := b.readme("x.md", text)
+		require.ErrorContains(t, err, want)
+	}
+	table, err := b.ladderTable()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(table, "| 5 speculative-read |"))
 }
 
 func TestUnknownCommands(t *testing.T) {
@@ -68,6 +107,8 @@ func TestBadIncludes(t *testing.T) {
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		`{{figure "hello.stage9.qps"}}`:           "x.md:11: figure \"hello.stage9.qps\": none of ladder.json, ablation.json has stage9 on hello",
+		`{{figure "split.hello.stage5.qps"}}`:     "none of split.json has stage5 on hello",
+		`{{verdict "split.hello.stage1.qps"}}`:    "want workload.head/base.metric",
 		`{{figure "hello.stage1.speed"}}`:         `no metric or counter "speed"`,
 		`{{figure "hello.stage1"}}`:               "want workload.server.metric",
 		`{{figure "hello.stage1/stage0.beauty"}}`: `no ratio of "beauty"`,
