@@ -183,7 +183,7 @@ func (s *sampler) takeGo(ctx context.Context, one *session, w workload.Workload)
 	if err != nil {
 		return nil, err
 	}
-	return newRecord(recorder.profile, one.name, w.Name, goSource, o)
+	return newRecord(recorder.profile, one.Name, w.Name, goSource, o)
 }
 
 func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workload) (*record, error) {
@@ -195,7 +195,7 @@ func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workloa
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRecord(p, one.name, w.Name, "perf ("+s.perf.event+")", o)
+	r, err := newRecord(p, one.Name, w.Name, "perf ("+s.perf.event+")", o)
 	if err == nil && r.kernelIsNameless() && !s.told {
 		s.told = true
 		s.tell("the kernel hides the names of its functions, so that its part is in whole system calls: sudo sysctl kernel.kptr_restrict=0 shows them")
