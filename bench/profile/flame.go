@@ -100,7 +100,7 @@ func (l *lab) writeFlame(out io.Writer, sides [][]*record) error {
 		names = append(names, short(records[0].server))
 	}
 	workload := sides[0][0].workload
-	newWhereTable(sides).text(out)
+	newWhereTable(sides).text(out, columnsOf(out))
 	page := newPage(sides, run.Revision(l.root))
 	path := filepath.Join(l.out, fmt.Sprintf("flame-%s-%s.html", strings.Join(names, "-"), workload))
 	if err := writeFile(path, page.write); err != nil {

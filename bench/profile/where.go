@@ -63,7 +63,7 @@ With --guess it asks first what will be the largest part.`,
 				return err
 			}
 			table := newWhereTable(sides)
-			table.text(cmd.OutOrStdout())
+			table.text(cmd.OutOrStdout(), columnsOf(cmd.OutOrStdout()))
 			table.judge(cmd.OutOrStdout(), guesses)
 			return table.write(l.out, tell)
 		},
@@ -163,20 +163,40 @@ func micro(v float64) string {
 
 const nameWidth = 24
 
-func (t *whereTable) text(out io.Writer) {
+// figuresWidth is that of one server's three figures.
+const figuresWidth = 18
+
+// text prints the table. Where not all servers fit into so many columns they come
+// in several tables, one below the other; 0 is as many as it takes.
+func (t *whereTable) text(out io.Writer, columns int) {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s\n\n", t.Workload, t.Source)
+	beside := len(t.Columns)
+	if columns > 0 {
+		beside = min(beside, max(1, (columns-nameWidth)/figuresWidth))
+	}
+	for some := range slices.Chunk(t.Columns, beside) {
+		t.part(out, some)
+		fmt.Fprintln(out)
+	}
+	for _, line := range t.notes() {
+		say(out, "", "  ", line)
+	}
+}
+
+// part prints the table of some of the servers.
+func (t *whereTable) part(out io.Writer, servers []whereColumn) {
 	fmt.Fprintf(out, "%-*s", nameWidth, "")
-	for _, c := range t.Columns {
+	for _, c := range servers {
 		fmt.Fprintf(out, "  %16s", short(c.Server))
 	}
 	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
-	for range t.Columns {
+	for range servers {
 		fmt.Fprintf(out, "  %5s %4s %5s", "µs", "part", "ceil.")
 	}
 	fmt.Fprintln(out)
 	for _, i := range t.shown() {
 		fmt.Fprintf(out, "%-*s", nameWidth, i)
-		for _, c := range t.Columns {
+		for _, c := range servers {
 			row := c.Rows[i]
 			if row.CPU == 0 {
 				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
@@ -187,21 +207,17 @@ func (t *whereTable) text(out io.Writer) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "%-*s", nameWidth, "all")
-	for _, c := range t.Columns {
+	for _, c := range servers {
 		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPU), "100%", "")
 	}
 	fmt.Fprintln(out)
 	for _, g := range groups {
 		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
-		for _, c := range t.Columns {
+		for _, c := range servers {
 			part := c.sum(g.has)
 			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPU), "")
 		}
 		fmt.Fprintln(out)
-	}
-	fmt.Fprintln(out)
-	for _, line := range t.notes() {
-		fmt.Fprintln(out, line)
 	}
 }
 
@@ -308,7 +324,7 @@ func (t *whereTable) write(folder string, tell func(string, ...any)) error {
 func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) map[string]category {
 	fmt.Fprintf(out, "Where will the CPU time of a request go, on %s?\n\n", w.Name)
 	for i := range categories {
-		fmt.Fprintf(out, "%3d  %-*s %s\n", i+1, nameWidth, category(i), categoryNotes[i])
+		say(out, fmt.Sprintf("%3d  %-*s ", i+1, nameWidth, category(i)), strings.Repeat(" ", nameWidth+6), categoryNotes[i])
 	}
 	fmt.Fprintln(out)
 	asked := []string{servers[0].Name}
@@ -348,7 +364,7 @@ func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
 		}
 		largest := c.largest()
 		if guessed == largest {
-			fmt.Fprintf(out, "%s: right, %s is the largest, with %s.\n", short(c.Server), largest, percent(c.Rows[largest].Share))
+			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", short(c.Server), largest, percent(c.Rows[largest].Share)))
 			continue
 		}
 		place := 1
@@ -357,7 +373,7 @@ func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
 				place++
 			}
 		}
-		fmt.Fprintf(out, "%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.\n",
-			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling))
+		say(out, "", "  ", fmt.Sprintf("%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.",
+			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
 	}
 }
