@@ -45,6 +45,8 @@ kernel as well, where it is installed and allowed.`,
 			switch {
 			case running != "" && len(args) > 0:
 				return errors.New("--admin names a server that runs: leave the stage away")
+			case running != "" && source != sourceBoth && source != sourceGo:
+				return errors.New("--admin records with the profiler in the server: --source perf and auto are for a stage that this command starts")
 			case running == "" && (len(args) < 1 || len(args) > 2):
 				return errors.New("flame needs one stage, or two to compare: for example ladder flame 3, or ladder flame 2 3")
 			}

@@ -316,24 +316,27 @@ func TestNobodyListens(t *testing.T) {
 	address := listener.Addr().String()
 	require.NoError(t, listener.Close())
 	_, err = takeRunning(t.Context(), address, time.Second)
-	require.ErrorContains(t, err, "refused")
+	require.ErrorContains(t, err, "refused; is that the -admin address")
+	_, err = takeRunning(t.Context(), "http://"+address+"/", time.Second)
+	require.ErrorContains(t, err, "refused", "an address as it stands in a browser")
 }
 
 func TestCommandsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	for line, want := range map[string]string{
-		"flame":                         "one stage, or two",
-		"flame 1 2 3":                   "one stage, or two",
-		"flame 9":                       `no stage "9"`,
-		"flame 3 --workload helo":       `no workload "helo"`,
-		"flame 3 --admin :9090":         "leave the stage away",
-		"where --source both":           "one source",
-		"where --seconds -1s":           "--seconds must be positive",
-		"where 3 --layout sideways":     "no layout",
-		"stat 9":                        `no stage "9"`,
-		"allocs 9":                      `no stage "9"`,
-		"syscalls --workers -1":         "--workers",
-		"wrong-turn shortcut":           `no wrong turn "shortcut"`,
-		"wrong-turn router --rounds -1": "--rounds",
+		"flame":                          "one stage, or two",
+		"flame 1 2 3":                    "one stage, or two",
+		"flame 9":                        `no stage "9"`,
+		"flame 3 --workload helo":        `no workload "helo"`,
+		"flame 3 --admin :9090":          "leave the stage away",
+		"flame --admin :9 --source perf": "--source perf",
+		"where --source both":            "one source",
+		"where --seconds -1s":            "--seconds must be positive",
+		"where 3 --layout sideways":      "no layout",
+		"stat 9":                         `no stage "9"`,
+		"allocs 9":                       `no stage "9"`,
+		"syscalls --workers -1":          "--workers",
+		"wrong-turn shortcut":            `no wrong turn "shortcut"`,
+		"wrong-turn router --rounds -1":  "--rounds",
 	} {
 		root := &cobra.Command{Use: "ladder", SilenceErrors: true, SilenceUsage: true}
 		root.AddCommand(Commands()...)

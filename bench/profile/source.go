@@ -206,6 +206,7 @@ func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workloa
 // takeRunning records a server that somebody else started and drives. Its
 // requests go on at both ends, so that what comes to one is a little less exact.
 func takeRunning(ctx context.Context, address string, length time.Duration) (*record, error) {
+	address = strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
 	if strings.HasPrefix(address, ":") {
 		address = "127.0.0.1" + address
 	}
@@ -213,7 +214,7 @@ func takeRunning(ctx context.Context, address string, length time.Duration) (*re
 	defer a.close()
 	before, err := a.counters(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; is that the -admin address of a stage that runs?", err)
 	}
 	begin := time.Now()
 	recording, err := a.record(ctx, int(math.Ceil(length.Seconds())))

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,7 +57,9 @@ With --guess it asks first what will be the largest part.`,
 			defer s.close()
 			var guesses map[string]category
 			if guess {
-				guesses = ask(cmd.InOrStdin(), cmd.OutOrStdout(), servers, w)
+				if guesses, err = ask(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), servers, w); err != nil {
+					return err
+				}
 			}
 			sides, err := s.takeAll(cmd.Context(), servers, w, tell)
 			if err != nil {
@@ -320,8 +323,8 @@ func (t *whereTable) write(folder string, tell func(string, ...any)) error {
 }
 
 // ask has the learner predict, for the first and the last server, before
-// anything is measured. No answer is no guess.
-func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) map[string]category {
+// anything is measured. No answer is no guess. Its error is that of ctx.
+func ask(ctx context.Context, in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) (map[string]category, error) {
 	fmt.Fprintf(out, "Where will the CPU time of a request go, on %s?\n\n", w.Name)
 	for i := range categories {
 		say(out, fmt.Sprintf("%3d  %-*s ", i+1, nameWidth, category(i)), strings.Repeat(" ", nameWidth+6), categoryNotes[i])
@@ -332,15 +335,34 @@ func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload)
 		asked = append(asked, last)
 	}
 	guesses := map[string]category{}
-	lines := bufio.NewScanner(in)
+	// A read cannot be interrupted: one that is under way at Ctrl-C is left behind.
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	for _, name := range asked {
 		for {
 			fmt.Fprintf(out, "The largest part of %s (1 to %d): ", name, categories)
-			if !lines.Scan() {
-				fmt.Fprintln(out, "no guess")
-				return guesses
+			var line string
+			var ok bool
+			select {
+			case line, ok = <-lines:
+			case <-ctx.Done():
+				fmt.Fprintln(out)
+				return nil, ctx.Err()
 			}
-			text := strings.TrimSpace(lines.Text())
+			if !ok {
+				fmt.Fprintln(out, "no guess")
+				return guesses, nil
+			}
+			text := strings.TrimSpace(line)
 			if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= categories {
 				guesses[name] = category(n - 1)
 				break
@@ -348,7 +370,7 @@ func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload)
 			fmt.Fprintf(out, "%q is no number from 1 to %d.\n", text, categories)
 		}
 	}
-	return guesses
+	return guesses, nil
 }
 
 // judge says how good the guesses were.

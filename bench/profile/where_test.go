@@ -1,7 +1,9 @@
 package profile
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,7 +87,8 @@ func TestGuessing(t *testing.T) {
 	table := newWhereTable([][]*record{{recorded(t, "perf")}, {half(t)}})
 	largest := table.Columns[0].largest()
 	var out strings.Builder
-	guesses := ask(strings.NewReader("99\nx\n17\n"+itoa(int(largest)+1)+"\n"), &out, servers, workload.Workload{Name: "hello"})
+	guesses, err := ask(t.Context(), strings.NewReader("99\nx\n17\n"+itoa(int(largest)+1)+"\n"), &out, servers, workload.Workload{Name: "hello"})
+	require.NoError(t, err)
 	require.Equal(t, map[string]category{"stage0-naive": bodyCopying, "stage1-reuseport": largest}, guesses)
 	require.Contains(t, out.String(), `"99" is no number from 1 to`)
 	require.Contains(t, out.String(), `"x" is no number from 1 to`)
@@ -101,10 +104,30 @@ func TestGuessing(t *testing.T) {
 	require.Contains(t, said, "stage1: right")
 
 	out.Reset()
-	guesses = ask(strings.NewReader(""), &out, servers, workload.Workload{Name: "hello"})
+	guesses, err = ask(t.Context(), strings.NewReader(""), &out, servers, workload.Workload{Name: "hello"})
+	require.NoError(t, err)
 	require.Empty(t, guesses)
 	table.judge(&out, guesses)
 	require.Contains(t, out.String(), "no guess")
+}
+
+// Ctrl-C at the question ends it, although nobody answers.
+func TestInterruptedQuestion(t *testing.T) {
+	silent, _ := io.Pipe()
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := ask(ctx, silent, interrupter{cancel}, []run.Server{{Name: "stage0-naive"}}, workload.Workload{Name: "hello"})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// interrupter is an output that somebody answers with Ctrl-C.
+type interrupter struct{ cancel context.CancelFunc }
+
+func (i interrupter) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "The largest part") {
+		i.cancel()
+	}
+	return len(b), nil
 }
 
 func itoa(n int) string { return thousands(int64(n)) }
