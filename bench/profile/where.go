@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -56,14 +57,16 @@ With --guess it asks first what will be the largest part.`,
 			defer s.close()
 			var guesses map[string]category
 			if guess {
-				guesses = ask(cmd.InOrStdin(), cmd.OutOrStdout(), servers, w)
+				if guesses, err = ask(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), servers, w); err != nil {
+					return err
+				}
 			}
 			sides, err := s.takeAll(cmd.Context(), servers, w, tell)
 			if err != nil {
 				return err
 			}
 			table := newWhereTable(sides)
-			table.text(cmd.OutOrStdout())
+			table.text(cmd.OutOrStdout(), columnsOf(cmd.OutOrStdout()))
 			table.judge(cmd.OutOrStdout(), guesses)
 			return table.write(l.out, tell)
 		},
@@ -163,20 +166,40 @@ func micro(v float64) string {
 
 const nameWidth = 24
 
-func (t *whereTable) text(out io.Writer) {
+// figuresWidth is that of one server's three figures.
+const figuresWidth = 18
+
+// text prints the table. Where not all servers fit into so many columns they come
+// in several tables, one below the other; 0 is as many as it takes.
+func (t *whereTable) text(out io.Writer, columns int) {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s\n\n", t.Workload, t.Source)
+	beside := len(t.Columns)
+	if columns > 0 {
+		beside = min(beside, max(1, (columns-nameWidth)/figuresWidth))
+	}
+	for some := range slices.Chunk(t.Columns, beside) {
+		t.part(out, some)
+		fmt.Fprintln(out)
+	}
+	for _, line := range t.notes() {
+		say(out, "", "  ", line)
+	}
+}
+
+// part prints the table of some of the servers.
+func (t *whereTable) part(out io.Writer, servers []whereColumn) {
 	fmt.Fprintf(out, "%-*s", nameWidth, "")
-	for _, c := range t.Columns {
+	for _, c := range servers {
 		fmt.Fprintf(out, "  %16s", short(c.Server))
 	}
 	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
-	for range t.Columns {
+	for range servers {
 		fmt.Fprintf(out, "  %5s %4s %5s", "µs", "part", "ceil.")
 	}
 	fmt.Fprintln(out)
 	for _, i := range t.shown() {
 		fmt.Fprintf(out, "%-*s", nameWidth, i)
-		for _, c := range t.Columns {
+		for _, c := range servers {
 			row := c.Rows[i]
 			if row.CPU == 0 {
 				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
@@ -187,21 +210,17 @@ func (t *whereTable) text(out io.Writer) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "%-*s", nameWidth, "all")
-	for _, c := range t.Columns {
+	for _, c := range servers {
 		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPU), "100%", "")
 	}
 	fmt.Fprintln(out)
 	for _, g := range groups {
 		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
-		for _, c := range t.Columns {
+		for _, c := range servers {
 			part := c.sum(g.has)
 			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPU), "")
 		}
 		fmt.Fprintln(out)
-	}
-	fmt.Fprintln(out)
-	for _, line := range t.notes() {
-		fmt.Fprintln(out, line)
 	}
 }
 
@@ -304,11 +323,11 @@ func (t *whereTable) write(folder string, tell func(string, ...any)) error {
 }
 
 // ask has the learner predict, for the first and the last server, before
-// anything is measured. No answer is no guess.
-func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) map[string]category {
+// anything is measured. No answer is no guess. Its error is that of ctx.
+func ask(ctx context.Context, in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) (map[string]category, error) {
 	fmt.Fprintf(out, "Where will the CPU time of a request go, on %s?\n\n", w.Name)
 	for i := range categories {
-		fmt.Fprintf(out, "%3d  %-*s %s\n", i+1, nameWidth, category(i), categoryNotes[i])
+		say(out, fmt.Sprintf("%3d  %-*s ", i+1, nameWidth, category(i)), strings.Repeat(" ", nameWidth+6), categoryNotes[i])
 	}
 	fmt.Fprintln(out)
 	asked := []string{servers[0].Name}
@@ -316,15 +335,34 @@ func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload)
 		asked = append(asked, last)
 	}
 	guesses := map[string]category{}
-	lines := bufio.NewScanner(in)
+	// A read cannot be interrupted: one that is under way at Ctrl-C is left behind.
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	for _, name := range asked {
 		for {
 			fmt.Fprintf(out, "The largest part of %s (1 to %d): ", name, categories)
-			if !lines.Scan() {
-				fmt.Fprintln(out, "no guess")
-				return guesses
+			var line string
+			var ok bool
+			select {
+			case line, ok = <-lines:
+			case <-ctx.Done():
+				fmt.Fprintln(out)
+				return nil, ctx.Err()
 			}
-			text := strings.TrimSpace(lines.Text())
+			if !ok {
+				fmt.Fprintln(out, "no guess")
+				return guesses, nil
+			}
+			text := strings.TrimSpace(line)
 			if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= categories {
 				guesses[name] = category(n - 1)
 				break
@@ -332,7 +370,7 @@ func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload)
 			fmt.Fprintf(out, "%q is no number from 1 to %d.\n", text, categories)
 		}
 	}
-	return guesses
+	return guesses, nil
 }
 
 // judge says how good the guesses were.
@@ -348,7 +386,7 @@ func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
 		}
 		largest := c.largest()
 		if guessed == largest {
-			fmt.Fprintf(out, "%s: right, %s is the largest, with %s.\n", short(c.Server), largest, percent(c.Rows[largest].Share))
+			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", short(c.Server), largest, percent(c.Rows[largest].Share)))
 			continue
 		}
 		place := 1
@@ -357,7 +395,7 @@ func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
 				place++
 			}
 		}
-		fmt.Fprintf(out, "%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.\n",
-			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling))
+		say(out, "", "  ", fmt.Sprintf("%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.",
+			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
 	}
 }

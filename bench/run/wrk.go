@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -87,7 +88,7 @@ func luaString(b []byte) string {
 
 // wrk drives s with wrk. It knows whole seconds only, and has no warm-up: the
 // embedded generator does that.
-func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, before, after reading, err error) {
+func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
 	if b.Warmup > 0 {
 		err = b.warm(ctx, s, w)
 	}
@@ -103,7 +104,7 @@ func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result
 	return result, before, after, err
 }
 
-func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, err error) {
+func (b *Bench) runWrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
 	folder, err := os.MkdirTemp("", "ladder-wrk-")
 	if err != nil {
 		return result, err
@@ -116,39 +117,38 @@ func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (res
 	}
 	seconds := max(1, int(math.Round(b.Duration.Seconds())))
 	threads := b.loadThreads(w)
-	server, err := load.CPUOf(s.pid)
+	server, err := load.CPUOf(s.PID())
 	if err != nil {
 		return result, err
 	}
-	g, err := start(ctx, command{name: "wrk", path: "wrk", cpus: b.place.Load, args: []string{
+	g, err := child.Start(ctx, child.Command{Name: "wrk", Path: "wrk", CPUs: b.place.Load, Args: []string{
 		"-t", strconv.Itoa(threads), "-c", strconv.Itoa(w.Connections), "-d", strconv.Itoa(seconds) + "s",
-		"--timeout", "10s", "-s", script, "http://" + s.address + "/"}})
+		"--timeout", "10s", "-s", script, "http://" + s.Address + "/"}})
 	if err != nil {
 		return result, err
 	}
-	defer g.end()
+	defer g.End()
 	var said string
-	for line := range g.lines {
+	for _, line := range g.Rest() {
 		if strings.HasPrefix(line, "{") {
 			said = line
 		}
 	}
-	<-g.ended
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
-	if g.exitCode() != 0 || said == "" {
-		return result, g.obituary("")
+	if g.State().ExitCode() != 0 || said == "" {
+		return result, g.Obituary("")
 	}
 	var r wrkResult
 	if err := json.Unmarshal([]byte(said), &r); err != nil {
 		return result, fmt.Errorf("what wrk said is not understood: %w", err)
 	}
 	result = r.convert(w, threads)
-	if now, err := load.CPUOf(s.pid); err == nil {
+	if now, err := load.CPUOf(s.PID()); err == nil {
 		result.ServerCPU = now - server
 	}
-	result.ClientCPU = (g.cmd.ProcessState.UserTime() + g.cmd.ProcessState.SystemTime()).Nanoseconds()
+	result.ClientCPU = (g.State().UserTime() + g.State().SystemTime()).Nanoseconds()
 	if n := float64(r.Requests); n > 0 {
 		result.ServerCPUPerRequest, result.ClientCPUPerRequest = float64(result.ServerCPU)/n, float64(result.ClientCPU)/n
 	}
@@ -183,18 +183,18 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 }
 
 // warm drives s without looking at the result.
-func (b *Bench) warm(ctx context.Context, s *server, w workload.Workload) error {
-	g, err := start(ctx, command{name: "the load generator", path: b.Command, cpus: b.place.Load, args: []string{
-		"load", "--json", "--target", s.address, "--workload", w.Name, "--warmup", "0s", "--duration", b.Warmup.String()}})
+func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) error {
+	g, err := child.Start(ctx, child.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
+		"load", "--json", "--target", s.Address, "--workload", w.Name, "--warmup", "0s", "--duration", b.Warmup.String()}})
 	if err != nil {
 		return err
 	}
-	defer g.end()
-	if err := g.await(b.Warmup + time.Minute); err != nil {
+	defer g.End()
+	if err := g.Await(b.Warmup + time.Minute); err != nil {
 		return err
 	}
-	if g.exitCode() != 0 {
-		return g.obituary("")
+	if g.State().ExitCode() != 0 {
+		return g.Obituary("")
 	}
 	return nil
 }
