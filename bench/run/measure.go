@@ -29,6 +29,7 @@ type reading struct {
 	cpus     cpuTicks // of all CPUs in use
 	server   cpuTicks // of the server's
 	when     time.Time
+	mhz      float64 // of the server's CPUs, 0 when unknown
 }
 
 func (b *Bench) look(ctx context.Context, s *Running) (r reading, err error) {
@@ -44,7 +45,7 @@ func (b *Bench) look(ctx context.Context, s *Running) (r reading, err error) {
 	if err == nil {
 		r.server, err = readCPUs(b.place.Server)
 	}
-	r.when = time.Now()
+	r.when, r.mhz = time.Now(), megahertz(b.place.Server)
 	if err != nil && !s.Alive() {
 		return r, s.Obituary("")
 	}
@@ -136,6 +137,7 @@ func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
 	m.RequestsPerSecond, m.Requests, m.Seconds = r.RequestsPerSecond, r.Requests, r.Seconds
 	m.Established, m.ConnectErrors, m.Errors = r.Established, r.ConnectErrors, r.Errors
 	m.Latency, m.Histogram, m.Unsent = r.Latency, r.Histogram, r.Unsent
+	m.Reconnects, m.StaleDates, m.MHz = r.Reconnects, r.StaleDates, after.mhz
 	m.ServerCPU, m.ClientCPU = r.ServerCPUPerRequest, r.ClientCPUPerRequest
 	if user, system := after.user-before.user, after.system-before.system; user+system > 0 {
 		m.ServerUserShare = float64(user) / float64(user+system)

@@ -318,6 +318,12 @@ func TestWrk(t *testing.T) {
 	require.Positive(t, m.ClientCPU)
 	require.Positive(t, m.Latency.P50)
 	require.Empty(t, children(t))
+
+	// wrk looks at the status alone; the warm-up in front of it sees the rest.
+	b.Warmup = 100 * time.Millisecond
+	m, err = b.measure(t.Context(), Item{Server: rig(t, "wrong"), Workload: hello(t, 10)})
+	require.NoError(t, err)
+	require.NotZero(t, m.Errors["in the warm-up, which wrk has no part in: body differs"], "%v", m.Errors)
 }
 
 func TestBareC(t *testing.T) {

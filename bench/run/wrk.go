@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +36,9 @@ func WrkCan(w workload.Workload) error {
 	}
 	return nil
 }
+
+// wholeSeconds is how long wrk measures when asked for d: it knows nothing shorter than a second.
+func wholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Round(time.Second)) }
 
 // wrkScript sends prebuilt bytes as they stand, and prints what was measured as
 // JSON behind wrk's own text. Setting wrk.request, not a function of the name
@@ -87,10 +89,11 @@ func luaString(b []byte) string {
 }
 
 // wrk drives s with wrk. It knows whole seconds only, and has no warm-up: the
-// embedded generator does that.
+// embedded generator does that, and finds the wrong answers that wrk does not see.
 func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
+	var warm load.Result
 	if b.Warmup > 0 {
-		err = b.warm(ctx, s, w)
+		warm, err = b.warm(ctx, s, w)
 	}
 	if err == nil {
 		before, err = b.look(ctx, s)
@@ -100,6 +103,10 @@ func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (resul
 	}
 	if err == nil {
 		after, err = b.look(ctx, s)
+		for kind, n := range warm.Errors {
+			result.Errors["in the warm-up, which wrk has no part in: "+kind] = n
+		}
+		result.StaleDates = warm.StaleDates
 	}
 	return result, before, after, err
 }
@@ -115,7 +122,7 @@ func (b *Bench) runWrk(ctx context.Context, s *Running, w workload.Workload) (re
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return result, err
 	}
-	seconds := max(1, int(math.Round(b.Duration.Seconds())))
+	seconds := int(wholeSeconds(b.Duration).Seconds())
 	threads := b.loadThreads(w)
 	server, err := load.CPUOf(s.PID())
 	if err != nil {
@@ -182,19 +189,21 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 	return out
 }
 
-// warm drives s without looking at the result.
-func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) error {
+// warm drives s with the embedded generator. That a result has errors in it is not an error here.
+func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
 	g, err := child.Start(ctx, child.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
-		"load", "--json", "--target", s.Address, "--workload", w.Name, "--warmup", "0s", "--duration", b.Warmup.String()}})
+		"load", "--json", "--target", s.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
+		"--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String()}})
 	if err != nil {
-		return err
+		return result, err
 	}
 	defer g.End()
-	if err := g.Await(b.Warmup + time.Minute); err != nil {
-		return err
+	line, err := g.Line(ctx, b.Warmup+time.Minute)
+	if err != nil {
+		return result, err
 	}
-	if g.State().ExitCode() != 0 {
-		return g.Obituary("")
+	if err := json.Unmarshal([]byte(line), &result); err != nil {
+		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
-	return nil
+	return result, g.Await(endLimit)
 }
