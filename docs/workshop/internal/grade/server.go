@@ -24,6 +24,9 @@ const (
 	answerLimit = 10 * time.Second // for anything that a client waits for
 )
 
+// errNotReady is what a server that hangs at its start is told.
+var errNotReady = fmt.Errorf("the server did not say that it is ready within %v, and was ended", readyLimit)
+
 // process is a server's process, watched or not.
 type process interface {
 	Signal(syscall.Signal) error
@@ -131,7 +134,7 @@ func start(binary string, watched bool, environment, args []string) (*Server, er
 		return nil, fmt.Errorf("the server ended before it was ready: %s", s.lastWords())
 	case <-timer.C:
 		s.Kill()
-		return nil, fmt.Errorf("the server did not say that it is ready within %v, and was ended", readyLimit)
+		return nil, errNotReady
 	}
 	if err := s.readReady(line); err != nil {
 		s.Kill()
