@@ -51,7 +51,12 @@ func (r *result) checks() []string {
 // finding as it comes, working with what comes next.
 func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding), working func(string)) *result {
 	r := &result{}
+	ctx := subject.Context
+	defer context.AfterFunc(ctx, grade.EndAll)()
 	add := func(findings ...grade.Finding) {
+		if ctx.Err() != nil {
+			return // what was seen of servers that were just killed says nothing
+		}
 		for _, f := range findings {
 			// Two figures of one workload may find the same.
 			if !slices.ContainsFunc(r.findings, func(old grade.Finding) bool { return old.Text == f.Text }) {
@@ -67,6 +72,9 @@ func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding),
 	}
 	add(grade.Finding{Check: "serves", Holds: true, Text: "it builds, serves, and does nothing else"})
 	for _, c := range e.Checks {
+		if ctx.Err() != nil {
+			break
+		}
 		working(c.Name())
 		add(subject.Run(c)...)
 	}
@@ -184,7 +192,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 		graded := e.gradeBinary(subject, show, o.working)
 		r.findings = append(r.findings, graded.findings...)
 		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
-		if !quick && !slices.Contains(graded.checks(), "serves") {
+		if !quick && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
 			o.working("the common suite, as every stage runs it")
 			f := commonSuite(ctx, root, temporary, e.Name, own)
 			show(f)

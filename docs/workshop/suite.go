@@ -109,7 +109,7 @@ func inPlainWords(words []string) string {
 		return ""
 	}
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "Error: "), "Messages: ")
-	if text == "Received unexpected error:" {
+	if text == "Received unexpected error:" || text == "FAIL" {
 		return ""
 	}
 	return text
