@@ -116,7 +116,7 @@ func newRefresh() *cobra.Command {
 
   ladder     what make ladder measures
   ablation   the variants of docs/ablation/variants.yaml, beside their stages
-  profiles   where the CPU time of each stage goes, from Go's CPU profile
+  profiles   where the CPU time of each stage goes: the table and the flame graphs
 
 Let nothing else run meanwhile. It takes about ten minutes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
