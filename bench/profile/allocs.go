@@ -157,7 +157,7 @@ func sitesOf(before, after *profile.Profile, requests float64) (map[site]amount,
 	add := func(p *profile.Profile, sign float64) {
 		for _, s := range p.Sample {
 			f := frames(s)
-			if ofTheProfiler(f) {
+			if isAdmin(f) {
 				continue
 			}
 			where := siteOf(f)
@@ -181,17 +181,6 @@ func sitesOf(before, after *profile.Profile, requests float64) (map[site]amount,
 		all.bytes += a.bytes
 	}
 	return sites, all, nil
-}
-
-// ofTheProfiler tells whether an allocation is there only because somebody looks.
-func ofTheProfiler(frames []frame) bool {
-	for _, f := range frames {
-		if strings.HasPrefix(f.name, "net/http.(*conn)") || strings.HasPrefix(f.name, "net/http.(*Server)") || strings.HasPrefix(f.name, "net/http.(*connReader)") ||
-			strings.HasPrefix(f.name, "runtime/pprof.") || strings.HasPrefix(f.name, "net/http/pprof.") {
-			return true
-		}
-	}
-	return false
 }
 
 func siteOf(frames []frame) (s site) {

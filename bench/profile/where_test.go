@@ -2,7 +2,6 @@ package profile
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,8 +17,8 @@ import (
 func TestWhereTable(t *testing.T) {
 	table := newWhereTable([][]*record{{recorded(t, "go"), recorded(t, "perf")}, {half(t)}})
 	require.Equal(t, "perf (cpu-clock)", table.Source, "what sees more")
-	require.Len(t, table.Columns, 2)
-	for _, c := range table.Columns {
+	require.Len(t, table.Servers, 2)
+	for _, c := range table.Servers {
 		var cpu, share float64
 		require.Len(t, c.Rows, categories)
 		for _, row := range c.Rows {
@@ -31,7 +30,7 @@ func TestWhereTable(t *testing.T) {
 		require.InEpsilon(t, 1, share, 1e-9)
 		require.InEpsilon(t, c.CPU, c.sum(category.isKernel)+c.sum(category.isRuntime)+c.sum(groups[2].has), 1e-9)
 	}
-	require.InEpsilon(t, 2*table.Columns[1].CPU, table.Columns[0].CPU, 1e-9)
+	require.InEpsilon(t, 2*table.Servers[1].CPU, table.Servers[0].CPU, 1e-9)
 
 	var out strings.Builder
 	table.text(&out, 0)
@@ -43,12 +42,10 @@ func TestWhereTable(t *testing.T) {
 
 	folder := t.TempDir()
 	require.NoError(t, table.write(folder, func(string, ...any) {}))
-	b, err := os.ReadFile(filepath.Join(folder, "where-hello.json"))
+	read, err := ReadWhere(filepath.Join(folder, "where-hello.json"))
 	require.NoError(t, err)
-	var read whereTable
-	require.NoError(t, json.Unmarshal(b, &read))
-	require.Equal(t, *table, read)
-	b, err = os.ReadFile(filepath.Join(folder, "where-hello.md"))
+	require.Equal(t, table, read)
+	b, err := os.ReadFile(filepath.Join(folder, "where-hello.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(b), "| **all** | **20.00** | **10.00** |")
 }
@@ -82,10 +79,25 @@ func TestWhereTableFitsATerminal(t *testing.T) {
 	}
 }
 
+func TestReadingWhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "where.json")
+	_, err := ReadWhere(path)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	for text, want := range map[string]string{
+		`{`: "where.json: ",
+		`{"schema":"qps-ladder/where","version":2}`: `version 2 is not understood, only qps-ladder/where version 1`,
+		`{"schema":"qps-ladder/bench","version":1}`: `schema "qps-ladder/bench"`,
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := ReadWhere(path)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestGuessing(t *testing.T) {
 	servers := []run.Server{{Name: "stage0-naive"}, {Name: "stage1-reuseport"}}
 	table := newWhereTable([][]*record{{recorded(t, "perf")}, {half(t)}})
-	largest := table.Columns[0].largest()
+	largest := table.Servers[0].largest()
 	var out strings.Builder
 	guesses, err := ask(t.Context(), strings.NewReader("99\nx\n17\n"+itoa(int(largest)+1)+"\n"), &out, servers, workload.Workload{Name: "hello"})
 	require.NoError(t, err)

@@ -134,7 +134,7 @@ func newRefresh() *cobra.Command {
   ladder     what make ladder measures
   split      stage1 beside stage0, the generator on a CPU of its own
   ablation   the variants of docs/ablation/variants.yaml, beside their stages
-  profiles   where the CPU time of each stage goes, from perf or Go's CPU profile
+  profiles   where the CPU time of each stage goes: the table and the flame graphs
 
 The figures in README.md and in the stages' READMEs are written anew from them.
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/profile"
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -277,16 +278,12 @@ func (r *refresh) profiles(ctx context.Context, root, command, data string) erro
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("ladder flame %s left no profile: %w", stage, err)
 		}
-		raw, err := exec.CommandContext(ctx, "go", "tool", "pprof", "-raw", files[0]).Output()
-		if err != nil {
-			return fmt.Errorf("go tool pprof: %w", err)
-		}
-		p, err := parseRawProfile(raw)
+		o, err := profile.ReadOutline(files[0])
 		if err != nil {
 			return fmt.Errorf("%s: %w", stage, err)
 		}
-		p.about += "; " + time.Now().Format("2 January 2006")
-		if err := p.write(filepath.Join(data, "profiles", stage+".folded")); err != nil {
+		o.About += "; " + time.Now().Format("2 January 2006")
+		if err := writeProfile(o, filepath.Join(data, "profiles", stage+".folded")); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,14 @@
 package site
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/profile"
 )
 
 func TestTypedFigures(t *testing.T) {
@@ -155,40 +159,27 @@ func TestManual(t *testing.T) {
 	require.Contains(t, text, "man2/epoll_ctl.2.html")
 }
 
-func TestParseRawProfile(t *testing.T) {
-	p, err := parseRawProfile([]byte(`Comment: stage9 on hello, by perf
-Comment: 4 samples
-PeriodType: cpu nanoseconds
-Period: 10000000
-Samples:
-samples/count cpu/nanoseconds
-          2   20000000: 1 2 3 4
-          1   10000000: 5 4
-          1   10000000: 6 7 1 2 3 4
-          1   10000000: 5 8
-Locations
-     1: 0x40b34e M=2 internal/runtime/syscall/linux.Syscall6 /go/asm.s:36:0 s=27
-     2: 0x4a632c M=2 syscall.RawSyscall6 /go/syscall_linux.go:65:0 s=63
-     3: 0x53a8f4 M=2 github.com/qps-ladder/qps-ladder/shared/netpoll.sendto /x/socket_linux.go:72:0 s=65
-             github.com/qps-ladder/qps-ladder/shared/netpoll.Send /x/socket_linux.go:58:0 s=52
-     4: 0x69a55a M=2 main.(*loop).run /x/response.go:59:0 s=54
-             sync.(*WaitGroup).Go.func1 :0:0 s=238
-     5: 0x41 M=2 runtime.mallocgc :0:0 s=1
-     6: 0xffff41 M=1 try_to_wake_up :0:0 s=1
-     7: 0xffff42 M=1 __do_softirq :0:0 s=1
-     8: 0x42 M=2 net/http.(*Server).Serve.gowrap3 :0:0 s=1
-Mappings
-1: 0x0/0x0/0x0 [kernel.kallsyms]  [FN][IN]
-2: 0x400000/0x6a0000/0x0 /tmp/stage  [FN]
-`))
+func TestProfileIsReadAsItWasWritten(t *testing.T) {
+	root := t.TempDir()
+	o := &profile.Outline{About: "stage9 on hello, by perf; 4 samples", Time: map[string]int64{"main.(*loop).run": 10, "main.(*loop).run;netpoll.Send;[kernel] sendto": 20}}
+	path := filepath.Join(root, "docs", "data", "profiles", "stage9.folded")
+	require.NoError(t, writeProfile(o, path))
+	read, err := readProfile(root, "stage9")
 	require.NoError(t, err)
-	require.Equal(t, "stage9 on hello, by perf; 4 samples", p.about)
-	require.Equal(t, map[string]int64{
-		"main.(*loop).run;netpoll.Send;[kernel] sendto":                                                                20000000,
-		"main.(*loop).run;netpoll.Send;[kernel] sendto;[kernel] softirq: the receiver's side;[kernel] waking a thread": 10000000,
-		"main.(*loop).run;runtime.mallocgc":                                                                            10000000,
-	}, p.stacks, "what the admin listener does is left out")
+	require.Equal(t, o, read)
 
-	_, err = parseRawProfile([]byte("Samples:\nLocations\nMappings\n"))
-	require.ErrorContains(t, err, "no sample")
+	var out strings.Builder
+	drawFlame(&out, o)
+	require.Contains(t, out.String(), `<div class="fr" style="width:66.67%"><span class="project" title="netpoll.Send: 66.7%">netpoll.Send</span>`)
+	require.Contains(t, out.String(), `<span class="kernel" title="[kernel] sendto: 66.7%">sendto</span>`)
+	require.Equal(t, "http.readRequest", frameLabel("net/http.readRequest"))
+	require.Equal(t, "loop.run", frameLabel("main.(*loop).run"))
+
+	for text, want := range map[string]string{"# nothing\n": "holds no sample", "main.main\n": "no stack with its time", "main.main x\n": "invalid syntax"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := readProfile(root, "stage9")
+		require.ErrorContains(t, err, want)
+	}
+	_, err = readProfile(root, "stage8")
+	require.ErrorContains(t, err, "make docs-refresh records it")
 }
