@@ -74,8 +74,8 @@ func TestPagesInBrowser(t *testing.T) {
 	t.Run("a link to a piece of code", func(t *testing.T) {
 		b.t = t
 		b.open("about:blank")
-		b.open(address("2-conn-timer.html") + "#d-idle.go-conn.arm")
-		require.Equal(t, "conn.arm", b.eval(`document.querySelector(".hunk.on .permalink").textContent`))
+		b.open(address("2-conn-timer.html") + "#d-idle.go-conn.setTimer")
+		require.Equal(t, "conn.setTimer", b.eval(`document.querySelector(".hunk.on .permalink").textContent`))
 	})
 	t.Run("views of the diff", func(t *testing.T) {
 		b.t = t
