@@ -73,7 +73,7 @@ else
 comma := ,
 
 .PHONY: help ladder compare peers scale mix guard workloads report FORCE build test race diff vet fmt lint cross ci clean \
-  flame where syscalls allocs stat wrong-turn docs docs-build docs-check docs-refresh fuzz soak \
+  flame where syscalls allocs stat wrong-turn docs docs-build docs-check docs-refresh docs-readmes fuzz soak \
   exercise check hint watch solution reset submit progress classroom workshop-proof
 
 help:
@@ -159,26 +159,31 @@ wrong-turn: $(bin)/ladder
 ## docs-build | the site alone, into docs/_site
 ## docs-check | links, figures, hunks and commands of the docs
 ## docs-refresh | measures anew every figure that the docs quote
+## docs-readmes | writes the READMEs' figures from docs/data
 docs: $(bin)/ladder
 	@exec $(bin)/ladder docs serve $(if $(STAGE),--stage $(STAGE)) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
 
-docs-build docs-check docs-refresh: $(bin)/ladder
+docs-build docs-check docs-refresh docs-readmes: $(bin)/ladder
 	@exec $(bin)/ladder docs $(subst docs-,,$@) $(ARGS)
 
 ### Workshop. N is the exercise
+## exercise | what there is
 ## exercise N=1 | lays out the code that it starts from, in work/
-## check N=1 | does it hold? MEASURE=1 measures it too, for information
+## check N=1 | does it hold? MEASURE=1: and what it brings
 ## hint N=1 | one hint more each time
 ## watch N=1 | checks on every save
 ## solution N=1 | the reference, as a diff against your code
 ## reset N=1 | begins anew, and keeps the old code
 ## submit N=1 | a small file to hand in
-## progress | what there is, and what is done
+## progress | what is done
 ## classroom FILES='*.json' | what was handed in, in one table
 ## workshop-proof | every start fails, every reference passes
-numbered = $(or $(N),$(error which exercise? make $@ N=1; make progress lists them))
+numbered = $(or $(N),$(error which exercise? make $@ N=1; make exercise lists them))
 
-exercise hint watch solution reset submit: $(bin)/ladder
+exercise: $(bin)/ladder
+	@exec $(bin)/ladder exercise $(N) $(ARGS)
+
+hint watch solution reset submit: $(bin)/ladder
 	@exec $(bin)/ladder $@ $(numbered) $(ARGS)
 
 check: $(bin)/ladder

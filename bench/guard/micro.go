@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -183,7 +183,7 @@ func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[str
 			sides := []struct{ name, path string }{{"base", b.base}, {"head", b.head}}
 			m.random.Shuffle(2, func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
 			for _, side := range sides {
-				lines, err := run.Output(ctx, m.cpus, side.path, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", m.each.String(), "-test.cpu", "1")
+				lines, err := child.Output(ctx, m.cpus, side.path, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", m.each.String(), "-test.cpu", "1")
 				if err != nil {
 					return measured, fmt.Errorf("benchmarks of %s at %s: %w", b.pkg, side.name, err)
 				}

@@ -143,6 +143,7 @@ func TestNoBrokenFile(t *testing.T) {
 
 // Zoom and search, in a real browser where there is one.
 func TestPageWorksInABrowser(t *testing.T) {
+	t.Parallel()
 	var browser string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -108,7 +109,7 @@ func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, 
 // statRecorder runs perf stat beside a server.
 type statRecorder struct {
 	cpus    []int
-	process *process
+	process *child.Child
 	control *perfControl
 	counts  map[string]float64
 }
@@ -123,8 +124,8 @@ func (r *statRecorder) start(ctx context.Context, s *session) error {
 		return err
 	}
 	r.control = control
-	r.process, err = start(ctx, command{name: "perf stat", path: "perf", cpus: r.cpus, files: files, args: []string{
-		"stat", "-x", ",", "-e", strings.Join(events, ","), "-D", "-1", "--control", "fd:3,4", "-p", strconv.Itoa(s.pid()),
+	r.process, err = child.Start(ctx, child.Command{Name: "perf stat", Path: "perf", CPUs: r.cpus, Files: files, Args: []string{
+		"stat", "-x", ",", "-e", strings.Join(events, ","), "-D", "-1", "--control", "fd:3,4", "-p", strconv.Itoa(s.PID()),
 	}})
 	if err != nil {
 		return err
@@ -133,27 +134,27 @@ func (r *statRecorder) start(ctx context.Context, s *session) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.process.end()
-		return perfRefused(r.process.text(), err)
+		r.process.End()
+		return perfRefused(r.process.Complaints(), err)
 	}
 	return nil
 }
 
 func (r *statRecorder) finish(context.Context) error {
-	if !r.process.alive() {
-		return r.process.obituary()
+	if !r.process.Alive() {
+		return r.process.Obituary("")
 	}
-	if err := r.process.stop(syscall.SIGINT); err != nil {
+	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
 		return err
 	}
 	var err error
-	r.counts, err = parseStat(r.process.text())
+	r.counts, err = parseStat(r.process.Complaints())
 	return err
 }
 
 func (r *statRecorder) abandon() {
 	if r.process != nil {
-		r.process.end()
+		r.process.End()
 		r.control.close()
 		r.process = nil
 	}
@@ -221,8 +222,9 @@ func statTable(out io.Writer, views []*statView) {
 	if len(missing) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nNot counted here: %s.\n", strings.Join(missing, ", "))
+	fmt.Fprintln(out)
+	say(out, "", "  ", "Not counted here: "+strings.Join(missing, ", ")+".")
 	if !hardware {
-		fmt.Fprintln(out, "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
+		say(out, "", "  ", "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
 	}
 }

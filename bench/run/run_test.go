@@ -5,7 +5,6 @@ package run
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -22,7 +21,6 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
-	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 func hello(t *testing.T, connections int) workload.Workload {
@@ -177,27 +175,6 @@ func TestNothingIsLeftOfAKilledRun(t *testing.T) {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(grandchild), Events: unix.POLLIN}}, 30_000)
 	require.NoError(t, err)
 	require.Equal(t, 1, n, "the server outlived the run")
-}
-
-func TestAffinityIsInheritedAndGivenBack(t *testing.T) {
-	before, err := netpoll.CPUs()
-	require.NoError(t, err)
-	one := before[len(before)-1]
-	p, err := start(t.Context(), command{name: "cat", path: "cat", args: []string{"/proc/self/status"}, cpus: []int{one}})
-	require.NoError(t, err)
-	var allowed string
-	for line := range p.lines {
-		if value, ok := strings.CutPrefix(line, "Cpus_allowed_list:"); ok {
-			allowed = strings.TrimSpace(value)
-		}
-	}
-	<-p.ended
-	require.Equal(t, fmt.Sprint(one), allowed)
-
-	p, err = start(t.Context(), command{name: "nproc", path: "nproc"})
-	require.NoError(t, err)
-	require.Equal(t, fmt.Sprint(len(before)), <-p.lines)
-	<-p.ended
 }
 
 func TestArrange(t *testing.T) {

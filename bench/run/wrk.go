@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -89,7 +90,7 @@ func luaString(b []byte) string {
 
 // wrk drives s with wrk. It knows whole seconds only, and has no warm-up: the
 // embedded generator does that, and finds the wrong answers that wrk does not see.
-func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, before, after reading, err error) {
+func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
 	var warm load.Result
 	if b.Warmup > 0 {
 		warm, err = b.warm(ctx, s, w)
@@ -110,7 +111,7 @@ func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result
 	return result, before, after, err
 }
 
-func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, err error) {
+func (b *Bench) runWrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
 	folder, err := os.MkdirTemp("", "ladder-wrk-")
 	if err != nil {
 		return result, err
@@ -123,39 +124,38 @@ func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (res
 	}
 	seconds := int(wholeSeconds(b.Duration).Seconds())
 	threads := b.loadThreads(w)
-	server, err := load.CPUOf(s.pid)
+	server, err := load.CPUOf(s.PID())
 	if err != nil {
 		return result, err
 	}
-	g, err := start(ctx, command{name: "wrk", path: "wrk", cpus: b.place.Load, args: []string{
+	g, err := child.Start(ctx, child.Command{Name: "wrk", Path: "wrk", CPUs: b.place.Load, Args: []string{
 		"-t", strconv.Itoa(threads), "-c", strconv.Itoa(w.Connections), "-d", strconv.Itoa(seconds) + "s",
-		"--timeout", "10s", "-s", script, "http://" + s.address + "/"}})
+		"--timeout", "10s", "-s", script, "http://" + s.Address + "/"}})
 	if err != nil {
 		return result, err
 	}
-	defer g.end()
+	defer g.End()
 	var said string
-	for line := range g.lines {
+	for _, line := range g.Rest() {
 		if strings.HasPrefix(line, "{") {
 			said = line
 		}
 	}
-	<-g.ended
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
-	if g.exitCode() != 0 || said == "" {
-		return result, g.obituary("")
+	if g.State().ExitCode() != 0 || said == "" {
+		return result, g.Obituary("")
 	}
 	var r wrkResult
 	if err := json.Unmarshal([]byte(said), &r); err != nil {
 		return result, fmt.Errorf("what wrk said is not understood: %w", err)
 	}
 	result = r.convert(w, threads)
-	if now, err := load.CPUOf(s.pid); err == nil {
+	if now, err := load.CPUOf(s.PID()); err == nil {
 		result.ServerCPU = now - server
 	}
-	result.ClientCPU = (g.cmd.ProcessState.UserTime() + g.cmd.ProcessState.SystemTime()).Nanoseconds()
+	result.ClientCPU = (g.State().UserTime() + g.State().SystemTime()).Nanoseconds()
 	if n := float64(r.Requests); n > 0 {
 		result.ServerCPUPerRequest, result.ClientCPUPerRequest = float64(result.ServerCPU)/n, float64(result.ClientCPU)/n
 	}
@@ -189,15 +189,21 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 	return out
 }
 
-// warm drives s with the embedded generator.
-func (b *Bench) warm(ctx context.Context, s *server, w workload.Workload) (result load.Result, err error) {
-	lines, err := Output(ctx, b.place.Load, b.Command, "load", "--json", "--target", s.address, "--workload", w.Name,
-		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String())
-	if err != nil && len(lines) != 1 { // with a result it only says that there are errors in it
+// warm drives s with the embedded generator. That a result has errors in it is not an error here.
+func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
+	g, err := child.Start(ctx, child.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
+		"load", "--json", "--target", s.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
+		"--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String()}})
+	if err != nil {
 		return result, err
 	}
-	if err := json.Unmarshal([]byte(strings.Join(lines, "\n")), &result); err != nil {
+	defer g.End()
+	line, err := g.Line(ctx, b.Warmup+time.Minute)
+	if err != nil {
+		return result, err
+	}
+	if err := json.Unmarshal([]byte(line), &result); err != nil {
 		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
-	return result, nil
+	return result, g.Await(endLimit)
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
 )
 
+// builds is the name of the check that comes before all others.
+const builds = "builds"
+
 // result is what a check came to.
 type result struct {
 	findings []grade.Finding
@@ -48,7 +51,12 @@ func (r *result) checks() []string {
 // finding as it comes, working with what comes next.
 func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding), working func(string)) *result {
 	r := &result{}
+	ctx := subject.Context
+	defer context.AfterFunc(ctx, grade.EndAll)()
 	add := func(findings ...grade.Finding) {
+		if ctx.Err() != nil {
+			return // what was seen of servers that were just killed says nothing
+		}
 		for _, f := range findings {
 			// Two figures of one workload may find the same.
 			if !slices.ContainsFunc(r.findings, func(old grade.Finding) bool { return old.Text == f.Text }) {
@@ -64,6 +72,9 @@ func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding),
 	}
 	add(grade.Finding{Check: "serves", Holds: true, Text: "it builds, serves, and does nothing else"})
 	for _, c := range e.Checks {
+		if ctx.Err() != nil {
+			break
+		}
 		working(c.Name())
 		add(subject.Run(c)...)
 	}
@@ -172,7 +183,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 	switch {
 	case errors.As(err, &wontBuild):
 		show(grade.Finding{Text: "it does not build:\n" + wontBuild.text})
-		r.findings = append(r.findings, grade.Finding{Check: "builds"})
+		r.findings = append(r.findings, grade.Finding{Check: builds})
 	case err != nil:
 		o.wipe()
 		return err
@@ -181,7 +192,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 		graded := e.gradeBinary(subject, show, o.working)
 		r.findings = append(r.findings, graded.findings...)
 		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
-		if !quick && !slices.Contains(graded.checks(), "serves") {
+		if !quick && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
 			o.working("the common suite, as every stage runs it")
 			f := commonSuite(ctx, root, temporary, e.Name, own)
 			show(f)
@@ -221,7 +232,15 @@ func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick bo
 	switch {
 	case failing > 0:
 		o.wipe()
-		return fmt.Errorf("%d of %d do not hold yet (%v); one hint more: make hint N=%d", failing, len(r.findings), seconds, e.Number)
+		verb := "do"
+		if failing == 1 {
+			verb = "does"
+		}
+		next := fmt.Sprintf("one hint more: make hint N=%d", e.Number)
+		if slices.Contains(r.checks(), builds) {
+			next = "the compiler has said where"
+		}
+		return fmt.Errorf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
 	case quick:
 		o.say("%s (%v). Now with the common suite: make check N=%d", o.paint(green, fmt.Sprintf("All %d hold", len(r.findings))), seconds, e.Number)
 	default:

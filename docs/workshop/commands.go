@@ -30,7 +30,7 @@ func one(use, short, long string, run func(cmd *cobra.Command, root string, e *E
 		Use: use + " number", Short: short, Long: long,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("which exercise? ladder %s 1, for example; ladder progress lists them", use)
+				return fmt.Errorf("which exercise? ladder %s 1, for example; ladder exercise lists them", use)
 			}
 			return nil
 		},
@@ -65,7 +65,7 @@ func newExercise() *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return showProgress(cmd)
+			return showProgress(cmd, byName)
 		}
 		return lay(cmd, args)
 	}
@@ -245,11 +245,17 @@ func newReset() *cobra.Command {
 func newProgress() *cobra.Command {
 	return &cobra.Command{
 		Use: "progress", Short: "Show which exercises there are and what is done", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return showProgress(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return showProgress(cmd, byResult) },
 	}
 }
 
-func showProgress(cmd *cobra.Command) error {
+// How showProgress describes an exercise beside its title: there is room for one.
+const (
+	byResult = iota // what has become of it
+	byName          // what it is called, for who chooses one
+)
+
+func showProgress(cmd *cobra.Command, how int) error {
 	root, err := findRoot()
 	if err != nil {
 		return err
@@ -269,7 +275,7 @@ func showProgress(cmd *cobra.Command) error {
 		if s := p.Exercises[e.Name]; s != nil {
 			switch {
 			case s.Solved != nil && s.Looked != nil && s.Looked.Before(*s.Solved):
-				mark, colour, remark = "ok", green, "solved, with the reference seen"
+				mark, colour, remark = "ok", green, "solved, reference seen"
 				solved++
 			case s.Solved != nil:
 				mark, colour, remark = "ok", green, "solved"
@@ -284,10 +290,16 @@ func showProgress(cmd *cobra.Command) error {
 			}
 		}
 		text := fmt.Sprintf("%2d  %s", e.Number, e.Title)
-		if remark != "" {
-			text = fmt.Sprintf("%-45s %s", text, remark)
+		switch _, name, _ := strings.Cut(e.Name, "-"); {
+		case how == byName:
+			text = fmt.Sprintf("%2d  %-21s %s", e.Number, name, e.Title)
+		case remark != "":
+			text = fmt.Sprintf("%-48s %s", text, remark)
 		}
 		o.line(mark, colour, text)
+	}
+	if how == byName {
+		o.say("ok: solved. ..: begun; make progress says more.")
 	}
 	o.say("%d of %d solved. To begin one: make exercise N=1", solved, len(all))
 	return nil

@@ -9,7 +9,7 @@
 //	hint-1.md …      one more each time, the last of them nearly the answer
 //	_start/          files of the start that differ from the base; the underscore keeps the go command out
 //	start.patch      the same as a patch, for small changes
-//	_reference/      files of the reference that differ from the base, unless a stage is the reference
+//	_reference/      files of the reference that differ from the base (or the start), unless a stage is the reference
 //	reference.patch  the same as a patch
 //	wrong/*.patch    solutions that look right and must fail; each says which check finds it
 //

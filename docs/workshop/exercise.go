@@ -31,7 +31,7 @@ type Exercise struct {
 
 	Title string `yaml:"title"`
 	// Base is the stage that it builds on. Reference is the stage that solves it, or "" if the folder
-	// has a reference of its own.
+	// has a reference of its own; "start" if that is laid over the start, and not over the base.
 	Base      string `yaml:"base"`
 	Reference string `yaml:"reference"`
 	// Files may be changed; new ones may be added.
@@ -148,6 +148,9 @@ func (e *Exercise) valid() error {
 // work is the learner's folder.
 func (e *Exercise) work(root string) string { return filepath.Join(root, workPath, e.Name) }
 
+// onStart says that an exercise's own reference is laid over its start.
+const onStart = "start"
+
 // answersFile is what some exercises ask the learner to write, beside code.
 const answersFile = "measurement.yaml"
 
@@ -206,10 +209,16 @@ func (e *Exercise) start(root string) (files, error) {
 
 // reference is a solution.
 func (e *Exercise) reference(root string) (files, error) {
-	if e.Reference != "" {
+	var f files
+	var err error
+	switch e.Reference {
+	case "":
+		f, err = readFiles(filepath.Join(root, e.Base))
+	case onStart:
+		f, err = e.start(root)
+	default:
 		return readFiles(filepath.Join(root, e.Reference))
 	}
-	f, err := readFiles(filepath.Join(root, e.Base))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +63,10 @@ func commonSuite(ctx context.Context, root, temporary, name string, f files) (fi
 		return finding
 	}
 	// In a terminal's foreground group no longer: Ctrl-C reaches it through the context.
-	command := exec.CommandContext(ctx, program, "-test.v", "-test.run=^TestCommonSuite$", "-test.timeout=3m")
+	// The first failure ends it: each further test might wait for an answer that does not come, for a minute in all.
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	command := exec.CommandContext(running, program, "-test.v", "-test.failfast", "-test.run=^TestCommonSuite$", "-test.timeout=3m")
 	ownGroup(command)
 	mark := grade.NewMark()
 	command.Env = append(os.Environ(), mark)
@@ -76,7 +81,7 @@ func commonSuite(ctx context.Context, root, temporary, name string, f files) (fi
 		finding.Text = "cannot run the common suite: " + err.Error()
 		return finding
 	}
-	passed, failed, said := readTests(output)
+	passed, failed, said := readTests(output, stop)
 	err = command.Wait()
 	switch {
 	case ctx.Err() != nil:
@@ -86,17 +91,36 @@ func commonSuite(ctx context.Context, root, temporary, name string, f files) (fi
 		finding.Text = fmt.Sprintf("the common suite: %d tests, as every stage passes them", passed)
 	case len(failed) > 0:
 		first := strings.TrimPrefix(failed[0], "TestCommonSuite/")
-		finding.Text = fmt.Sprintf("the common suite: %d of %d tests fail, the first:\n%s\n%s",
-			len(failed), passed+len(failed), strings.ReplaceAll(first, "_", " "), shorten(said[failed[0]], 5))
+		finding.Text = fmt.Sprintf("the common suite: it ends at a test that fails, which is\n%s\n%s",
+			strings.ReplaceAll(first, "_", " "), shorten(said[failed[0]], 5))
 	default:
 		finding.Text = "the common suite did not run to its end:\n" + shorten(said[""], 6)
 	}
 	return finding
 }
 
+// place is where something stands in a source file: it says nothing to who has not written it.
+var place = regexp.MustCompile(`^\S+\.go:\d+:?$`)
+
+// inPlainWords leaves out of a line of a failed test what is not about the server; "" if nothing is left.
+func inPlainWords(words []string) string {
+	text := strings.Join(words, " ")
+	if strings.HasPrefix(text, "Error Trace:") || strings.HasPrefix(text, "Test:") || place.MatchString(text) {
+		return ""
+	}
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "Error: "), "Messages: ")
+	if text == "Received unexpected error:" || text == "FAIL" {
+		return ""
+	}
+	return text
+}
+
+// lastWords is how long after its first failure a program may say more about it.
+const lastWords = time.Second
+
 // readTests reads what a test program prints with -test.v: the leaves that passed and failed, and what each
-// said that failed.
-func readTests(output io.Reader) (passed int, failed []string, said map[string]string) {
+// said that failed. It calls stop soon after the first failure, which is known long before the program sums up.
+func readTests(output io.Reader, stop func()) (passed int, failed []string, said map[string]string) {
 	scanner := bufio.NewScanner(output)
 	scanner.Buffer(nil, 16<<20)
 	said = map[string]string{}
@@ -117,13 +141,20 @@ func readTests(output io.Reader) (passed int, failed []string, said map[string]s
 			current = words[2]
 			order = append(order, current)
 			outcome[current] = words[1] != "FAIL:"
-		case len(words) > 0 && words[0] != "Error" && !strings.HasPrefix(words[0], "conformance.go:"):
-			said[current] += strings.Join(words, " ") + "\n"
+		default:
+			if len(failed) == 0 && len(words) > 1 && words[0] == "Error" && words[1] == "Trace:" {
+				failed = append(failed, current)
+				timer := time.AfterFunc(lastWords, stop)
+				defer timer.Stop()
+			}
+			if line := inPlainWords(words); line != "" {
+				said[current] += line + "\n"
+			}
 		}
 	}
 	for _, name := range order {
 		switch {
-		case !outcome[name] && !parents[name]:
+		case !outcome[name] && !parents[name] && !slices.Contains(failed, name):
 			failed = append(failed, name)
 		case outcome[name] && !parents[name]:
 			passed++

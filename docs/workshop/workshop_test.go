@@ -3,6 +3,7 @@ package workshop
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,9 +52,16 @@ func TestLayOutHintResetProgress(t *testing.T) {
 	_, err = ladder(t, "hint")
 	require.ErrorContains(t, err, "which exercise?")
 
-	out, err := ladder(t, "exercise", "2")
+	out, err := ladder(t, "exercise")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^ +2  conn-timer +A timer that is armed once$`, out)
+
+	out, err = ladder(t, "exercise", "2")
 	require.NoError(t, err)
 	require.Contains(t, out, "work/02-conn-timer")
+	out, err = ladder(t, "exercise")
+	require.NoError(t, err)
+	require.Regexp(t, `(?m)^  \.\.   2  conn-timer `, out, "it has been begun")
 	base, err := os.ReadFile(filepath.Join(root, "stage1-reuseport", "idle.go"))
 	require.NoError(t, err)
 	path := filepath.Join(root, "work", "02-conn-timer", "idle.go")
@@ -237,13 +245,29 @@ func TestReadTests(t *testing.T) {
 === RUN   TestCommonSuite/behaviour/stop
 === CONT  TestCommonSuite/behaviour/date
     x_test.go:3: it is wrong
+    behaviour.go:154: 
+        	Error Trace:	/somewhere/behaviour.go:154
+        	            				/somewhere/behaviour.go:29
+        	Error:      	Received unexpected error:
+        	            	answer 3 of 16: i/o timeout
+        	Test:       	TestCommonSuite/behaviour/date
+        	Messages:   	16 requests in one piece
 --- FAIL: TestCommonSuite (0.00s)
     --- FAIL: TestCommonSuite/behaviour (0.00s)
         --- FAIL: TestCommonSuite/behaviour/date (0.00s)
         --- PASS: TestCommonSuite/behaviour/stop (0.00s)
 FAIL
-`))
+`), func() {})
 	require.Equal(t, 1, passed)
 	require.Equal(t, []string{"TestCommonSuite/behaviour/date"}, failed)
-	require.Contains(t, said["TestCommonSuite/behaviour/date"], "it is wrong")
+	require.Equal(t, "x_test.go:3: it is wrong\nanswer 3 of 16: i/o timeout\n16 requests in one piece\n", said["TestCommonSuite/behaviour/date"])
+}
+
+// TestReadTestsStops shows that nobody waits for the other tests once one has failed.
+func TestReadTestsStops(t *testing.T) {
+	output, program := io.Pipe()
+	go io.WriteString(program, "=== RUN   TestCommonSuite/date\n    x.go:1: \n        \tError Trace:\t/x.go:1\n        \tError:      \tno date\n")
+	_, failed, said := readTests(output, func() { program.Close() })
+	require.Equal(t, []string{"TestCommonSuite/date"}, failed)
+	require.Equal(t, "no date\n", said["TestCommonSuite/date"])
 }

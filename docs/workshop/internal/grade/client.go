@@ -37,6 +37,11 @@ func dialSlow(address string) (*connection, error) {
 	return c, err
 }
 
+var (
+	errEnded = errors.New("the server closed the connection")
+	errReset = errors.New("the server reset the connection")
+)
+
 // plain is what went wrong, in the words of a person who waits for an answer.
 func plain(err error) error {
 	switch {
@@ -45,9 +50,9 @@ func plain(err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("nothing came for %v", answerLimit)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the server closed the connection")
+		return errEnded
 	case strings.Contains(err.Error(), "reset by peer"), strings.Contains(err.Error(), "broken pipe"):
-		return errors.New("the server reset the connection")
+		return errReset
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {

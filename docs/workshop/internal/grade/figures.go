@@ -39,6 +39,7 @@ var figures = map[string]figure{
 	"futex calls":     {calls: []string{futex}},
 	"requests":        {counter: "requests"},
 	"vectored writes": {counter: "vectored_writes"},
+	fromMemory:        {calls: []string{fromMemory}},
 }
 
 // KnownFigure says whether a check may name that figure.
@@ -140,11 +141,11 @@ func (s *Subject) measure(name string) (perRequest, error) {
 
 // count reads the server's own counters before and after, less what a reading costs.
 func (s *Subject) count(l load) (m perRequest, err error) {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, cleanUp, err := l.served(Start, s.Binary)
 	if err != nil {
 		return m, err
 	}
-	defer server.Kill()
+	defer cleanUp()
 	c, err := dial(server.Addr)
 	if err != nil {
 		return m, err
@@ -185,16 +186,16 @@ func (s *Subject) watch(l load) (map[string]float64, error) {
 	if s.blind != nil {
 		return nil, nil
 	}
-	server, err := StartWatched(s.Binary, "-workers", "1")
+	server, cleanUp, err := l.served(StartWatched, s.Binary)
 	if err != nil {
-		if server, again := Start(s.Binary, "-workers", "1"); again == nil {
-			server.Kill() // it starts well when nobody watches
+		if _, cleanUp, again := l.served(Start, s.Binary); again == nil {
+			cleanUp() // it starts well when nobody watches
 			s.blind = err
 			return nil, nil
 		}
 		return nil, err
 	}
-	defer server.Kill()
+	defer cleanUp()
 	c, err := dial(server.Addr)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (c Check) judge(value float64) Finding {
 }
 
 func number(v float64) string {
-	if v >= 1000 {
+	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.2f", v)

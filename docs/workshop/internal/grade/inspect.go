@@ -15,6 +15,9 @@ import (
 // comes before everything else.
 func (s *Subject) Inspect() error {
 	server, err := StartWatched(s.Binary, "-workers", "2")
+	if errors.Is(err, errNotReady) {
+		return err // it has waited long enough
+	}
 	if err != nil {
 		watchError := err
 		if server, err = Start(s.Binary, "-workers", "2"); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"time"
 )
@@ -148,8 +149,11 @@ func (c *connection) until(limit time.Duration) (time.Time, error) {
 	if err == nil {
 		return now, errors.New("a byte came that nobody asked for")
 	}
-	if reason := plain(err); reason.Error() == "the server closed the connection" {
+	switch {
+	case errors.Is(plain(err), errEnded):
 		return now, nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return now, errors.New("it is still open")
 	}
-	return now, fmt.Errorf("it is still open after %v", limit)
+	return now, plain(err)
 }

@@ -14,6 +14,9 @@ const (
 	timerfdSettime  = "timerfd_settime"
 	timerfdCreate   = "timerfd_create"
 	futex           = "futex"
+	fromMemory      = "bytes sent from memory"
+	heldBack        = "waits while MSG_MORE holds something back"
+	closedAgain     = "close of a descriptor that is not open"
 )
 
 // snapshot copies the calls seen so far.

@@ -22,10 +22,11 @@ type record struct {
 	mostRead int                 // the most of them
 	room     uintptr             // the most that a first read after a wait had room for
 	bodies   map[piece]bool      // large ones that were sent
+	more     map[uintptr]int     // by descriptor that MSG_MORE was the last word to: the thread that said it
 }
 
 func newRecord() *record {
-	return &record{calls: map[string]int{}, waits: map[int]uintptr{}, epollOf: map[uintptr]uintptr{}, since: map[int]int{}, bodies: map[piece]bool{}}
+	return &record{calls: map[string]int{}, waits: map[int]uintptr{}, epollOf: map[uintptr]uintptr{}, since: map[int]int{}, bodies: map[piece]bool{}, more: map[uintptr]int{}}
 }
 
 func (r *record) observe(c *witness.Call) {
@@ -36,6 +37,12 @@ func (r *record) observe(c *witness.Call) {
 		r.waits[c.Thread] = c.Args[0]
 		r.since[c.Thread] = 0
 		r.calls[epollWait]++
+		for descriptor, thread := range r.more {
+			if thread == c.Thread {
+				r.calls[heldBack]++
+				delete(r.more, descriptor)
+			}
+		}
 	case unix.SYS_EPOLL_CTL:
 		r.calls[epollCtl]++
 		if c.Args[1] != unix.EPOLL_CTL_DEL && c.Result >= 0 {
@@ -53,12 +60,28 @@ func (r *record) observe(c *witness.Call) {
 		r.mostRead = max(r.mostRead, r.since[c.Thread])
 	case unix.SYS_SENDTO:
 		r.sent(c)
+		r.copied(c)
 		r.large(c.Args[1], c.Args[2])
+		if c.Args[3]&unix.MSG_MORE != 0 {
+			r.more[c.Args[0]] = c.Thread
+		}
 	case unix.SYS_SENDMSG:
 		r.sent(c)
+		r.copied(c)
 		r.segments(c)
-	case unix.SYS_WRITEV, unix.SYS_SENDFILE:
+		if c.Args[2]&unix.MSG_MORE != 0 {
+			r.more[c.Args[0]] = c.Thread
+		}
+	case unix.SYS_WRITEV:
 		r.sent(c)
+		r.copied(c)
+	case unix.SYS_SENDFILE:
+		r.sent(c)
+	case unix.SYS_CLOSE:
+		if c.Result == -int64(unix.EBADF) {
+			r.calls[closedAgain]++
+		}
+		delete(r.more, c.Args[0])
 	case unix.SYS_WRITE:
 		if c.Args[2] == 8 {
 			r.calls[wakeUps]++ // eight bytes are what an eventfd takes
@@ -72,8 +95,12 @@ func (r *record) observe(c *witness.Call) {
 	}
 }
 
+// copied counts the bytes that the kernel has copied from the program's memory.
+func (r *record) copied(c *witness.Call) { r.calls[fromMemory] += int(max(c.Result, 0)) }
+
 func (r *record) sent(c *witness.Call) {
 	r.calls[writes]++
+	delete(r.more, c.Args[0])
 	if r.crosses(c) {
 		r.calls[writesElsewhere]++
 	}

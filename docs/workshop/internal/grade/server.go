@@ -24,6 +24,9 @@ const (
 	answerLimit = 10 * time.Second // for anything that a client waits for
 )
 
+// errNotReady is what a server that hangs at its start is told.
+var errNotReady = fmt.Errorf("the server did not say that it is ready within %v, and was ended", readyLimit)
+
 // process is a server's process, watched or not.
 type process interface {
 	Signal(syscall.Signal) error
@@ -111,6 +114,9 @@ func start(binary string, watched bool, environment, args []string) (*Server, er
 	if err := s.launch(command, watched); err != nil {
 		return nil, err
 	}
+	live.Lock()
+	live.servers[s] = true
+	live.Unlock()
 	ready := make(chan string, 1)
 	go func() {
 		reader := bufio.NewReader(output)
@@ -128,7 +134,7 @@ func start(binary string, watched bool, environment, args []string) (*Server, er
 		return nil, fmt.Errorf("the server ended before it was ready: %s", s.lastWords())
 	case <-timer.C:
 		s.Kill()
-		return nil, fmt.Errorf("the server did not say that it is ready within %v, and was ended", readyLimit)
+		return nil, errNotReady
 	}
 	if err := s.readReady(line); err != nil {
 		s.Kill()
@@ -178,8 +184,27 @@ func (s *Server) lastWords() string {
 	return "it said nothing on standard error"
 }
 
-// Kill ends the server and all that it started, at once.
+// live are the servers that have been started and not yet been killed.
+var live = struct {
+	sync.Mutex
+	servers map[*Server]bool
+}{servers: map[*Server]bool{}}
+
+// EndAll kills every server that runs, so that whoever waits for one need not any longer. It may be called
+// from any goroutine.
+func EndAll() {
+	live.Lock()
+	defer live.Unlock()
+	for s := range live.servers {
+		s.process.Signal(syscall.SIGKILL)
+	}
+}
+
+// Kill ends the server and all that it started, at once. It must be called for each, also after Stop.
 func (s *Server) Kill() {
+	live.Lock()
+	delete(live.servers, s)
+	live.Unlock()
 	s.process.Signal(syscall.SIGKILL)
 	s.process.Wait(time.Second)
 	EndMarked(s.mark)

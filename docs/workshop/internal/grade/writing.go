@@ -136,26 +136,34 @@ func patient(s *Subject) error {
 		return err
 	}
 	defer server.Kill()
-	stalled, err := dialSlow(server.Addr)
+	if err := server.patientWith("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16<<20); err != nil {
+		return err
+	}
+	return server.Stop()
+}
+
+// patientWith lets the client of a large answer stall.
+func (s *Server) patientWith(request string, size int) error {
+	stalled, err := dialSlow(s.Addr)
 	if err != nil {
 		return err
 	}
 	defer stalled.Close()
-	if err := stalled.send("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+	if err := stalled.send(request); err != nil {
 		return err
 	}
-	if _, ok := server.await(func(r reading) bool { return r.Total["written_bytes"] > 0 }); !ok {
-		return errors.New("an answer of 16 MiB does not begin")
+	if _, ok := s.await(func(r reading) bool { return r.Total["written_bytes"] > 0 }); !ok {
+		return fmt.Errorf("an answer of %d MiB does not begin", size>>20)
 	}
-	if err := server.full(); err != nil {
+	if err := s.full(); err != nil {
 		return fmt.Errorf("while a client does not read: %w", err)
 	}
-	before, err := server.read()
+	before, err := s.read()
 	if err != nil {
 		return err
 	}
 	for range 20 {
-		c, err := dial(server.Addr)
+		c, err := dial(s.Addr)
 		if err != nil {
 			return err
 		}
@@ -166,7 +174,7 @@ func patient(s *Subject) error {
 		}
 	}
 	time.Sleep(200 * time.Millisecond)
-	after, err := server.read()
+	after, err := s.read()
 	if err != nil {
 		return err
 	}
@@ -181,10 +189,10 @@ func patient(s *Subject) error {
 	if err != nil {
 		return fmt.Errorf("the client that begins to read at last: %w", err)
 	}
-	if len(a.body) != 16<<20 {
-		return fmt.Errorf("the client that begins to read at last got %d bytes of 16 MiB", len(a.body))
+	if len(a.body) != size {
+		return fmt.Errorf("the client that begins to read at last got %d bytes of %d", len(a.body), size)
 	}
-	return server.Stop()
+	return nil
 }
 
 // referenceSize is a body that is sent whole in one piece: it fits any socket's buffer.
