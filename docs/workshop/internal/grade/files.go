@@ -398,7 +398,7 @@ func fileChanges(s *Subject) error {
 			if err := server.helloOver(1); err != nil {
 				return fmt.Errorf("another client: %w", err)
 			}
-			return server.allClosed(folder, "the end of it")
+			return server.allClosed(folder, "its end")
 		}, unhurried)
 		if err != nil {
 			return fmt.Errorf("a file that %s: %w", change.what, err)

@@ -251,6 +251,10 @@ func TestRecordCounts(t *testing.T) {
 			[]witness.Call{call(1, unix.SYS_SENDTO, 100, socket, 0, 100, unix.MSG_MORE), call(2, unix.SYS_EPOLL_PWAIT, 1, other), call(1, unix.SYS_EPOLL_PWAIT, 1, epoll), call(1, unix.SYS_EPOLL_PWAIT, 1, epoll)},
 			map[string]int{writes: 1, fromMemory: 100, epollWait: 3, heldBack: 1},
 		},
+		"MSG_MORE while another thread waits": {
+			[]witness.Call{call(1, unix.SYS_SENDTO, 100, socket, 0, 100, unix.MSG_MORE), call(2, unix.SYS_EPOLL_PWAIT, 1, other), call(1, unix.SYS_SENDFILE, 5000, socket)},
+			map[string]int{writes: 2, fromMemory: 100, epollWait: 1},
+		},
 		"MSG_MORE and the end": {
 			[]witness.Call{call(1, unix.SYS_SENDTO, 100, socket, 0, 100, unix.MSG_MORE), call(1, unix.SYS_CLOSE, 0, socket), call(1, unix.SYS_EPOLL_PWAIT, 1, epoll)},
 			map[string]int{writes: 1, fromMemory: 100, epollWait: 1},
