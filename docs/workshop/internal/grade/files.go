@@ -103,7 +103,7 @@ func fileAnswers(s *Subject) error {
 		}
 		defer server.Kill()
 		for _, request := range requests {
-			text, err := server.all(request)
+			text, err := server.conversation(request)
 			if err != nil && i == 1 {
 				return fmt.Errorf("%s: %w", firstLine(request), err)
 			} else if err != nil {
@@ -132,33 +132,6 @@ func fileAnswers(s *Subject) error {
 func firstLine(request string) string {
 	line, _, _ := strings.Cut(request, " HTTP")
 	return line
-}
-
-// all sends requests of which the last one closes, and answers all that comes, without the dates.
-func (s *Server) all(requests string) (string, error) {
-	c, err := dial(s.Addr)
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	if err := c.send(requests); err != nil {
-		return "", err
-	}
-	c.SetReadDeadline(time.Now().Add(answerLimit))
-	text, err := io.ReadAll(c.reader)
-	if err != nil {
-		return "", plain(err)
-	}
-	const field = "\r\nDate: "
-	var out strings.Builder
-	for part := range strings.SplitSeq(string(text), field) {
-		if out.Len() > 0 {
-			_, part, _ = strings.Cut(part, "\r\n")
-			out.WriteString("\r\n")
-		}
-		out.WriteString(part)
-	}
-	return out.String(), nil
 }
 
 func fileRequest(name string) string { return "GET /static/" + name + " HTTP/1.1\r\nHost: a\r\n\r\n" }
@@ -345,7 +318,7 @@ func descriptors(s *Subject) error {
 			if strings.Contains(request, "HTTP/1.0") {
 				last = ""
 			}
-			if _, err := server.all(request + last); err != nil {
+			if _, err := server.conversation(request + last); err != nil {
 				return fmt.Errorf("%s: %w", firstLine(request), err)
 			}
 			if err := server.allClosed(folder, firstLine(request)); err != nil {
@@ -425,7 +398,7 @@ func fileChanges(s *Subject) error {
 			if err := server.helloOver(1); err != nil {
 				return fmt.Errorf("another client: %w", err)
 			}
-			return server.allClosed(folder, "the end of it")
+			return server.allClosed(folder, "its end")
 		}, unhurried)
 		if err != nil {
 			return fmt.Errorf("a file that %s: %w", change.what, err)

@@ -1,0 +1,289 @@
+package grade
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func limit(v float64) *float64 { return &v }
+
+func TestFigureAgainstItsLimit(t *testing.T) {
+	for _, c := range []struct {
+		check Check
+		value float64
+		holds bool
+		text  string
+	}{
+		{Check{Figure: "reads", Of: "hello", AtMost: limit(1.05)}, 1.05, true, "reads per request (hello): 1.05"},
+		{Check{Figure: "reads", Of: "hello", AtMost: limit(1.05)}, 1.06, false, "reads per request (hello): 1.06, must be at most 1.05"},
+		{Check{Figure: "reads", Of: "hello", AtMost: limit(0)}, 0, true, "reads per request (hello): 0.00"},
+		{Check{Figure: "reads", Of: "browser", AtLeast: limit(1.95)}, 1.95, true, "reads per request (browser): 1.95"},
+		{Check{Figure: "reads", Of: "browser", AtLeast: limit(1.95)}, 1, false, "reads per request (browser): 1.00, must be at least 1.95"},
+		{Check{Figure: "calls made", AtMost: limit(512)}, 65836.4, false, "calls made per answer in the files of this exercise: 65836, must be at most 512"},
+	} {
+		c.check.Look = "there"
+		f := c.check.judge(c.value)
+		require.Equal(t, Finding{Check: c.check.Name(), Holds: c.holds, Text: c.text, Look: "there"}, f)
+	}
+	require.Equal(t, "reads of hello", Check{Figure: "reads", Of: "hello"}.Name())
+	require.Equal(t, "order", Check{Behaviour: "order"}.Name())
+}
+
+// TestCounterAndWitness shows that the larger of both counts, and that a counter that says too little is found.
+func TestCounterAndWitness(t *testing.T) {
+	for name, c := range map[string]struct {
+		counted float64
+		seen    map[string]float64
+		value   float64
+		honest  bool
+	}{
+		"both the same":                   {1, map[string]float64{writes: 1}, 1, true},
+		"a turn that is under way":        {1, map[string]float64{writes: 1.04}, 1.04, true},
+		"the counter says more":           {3, map[string]float64{writes: 1}, 3, true},
+		"the counter says nothing":        {0, map[string]float64{writes: 2}, 2, false},
+		"the counter says a little less":  {1.8, map[string]float64{writes: 2}, 2, false},
+		"nobody could watch":              {1, nil, 1, true},
+		"the other calls are not its own": {1, map[string]float64{writes: 1, reads: 9}, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Subject{measured: map[string]perRequest{"hello": {counters: map[string]float64{"writes": c.counted}, calls: c.seen}}}
+			findings := s.Run(Check{Figure: "writes", Of: "hello", AtMost: limit(1.5)})
+			require.Equal(t, c.value <= 1.5, findings[0].Holds)
+			require.Equal(t, map[string]float64{"writes of hello": c.value}, s.Values())
+			if c.honest {
+				require.Len(t, findings, 1)
+				return
+			}
+			require.Len(t, findings, 2)
+			require.Equal(t, "honest counters", findings[1].Check)
+			require.False(t, findings[1].Holds)
+		})
+	}
+}
+
+func TestUnknownNames(t *testing.T) {
+	require.True(t, KnownFigure("hand-offs"))
+	require.True(t, KnownFigure("calls made"))
+	require.False(t, KnownFigure("hops"))
+	require.True(t, KnownBehaviour("order"))
+	require.False(t, KnownBehaviour("speed"))
+	findings := new(Subject).Run(Check{Figure: "writes", Of: "nothing of the kind", AtMost: limit(1)})
+	require.Len(t, findings, 1)
+	require.False(t, findings[0].Holds, "a load that does not exist is no success")
+}
+
+const measured = `rounds: 24
+hello: {median: 0.99, low: 0.97, high: 1.02, verdict: cannot tell}
+router_percent: 1.6
+ceiling: 1.016
+conclusion: |
+  one two three four five six seven eight nine ten one two three four five six seven eight nine ten
+  one two three four five six seven eight nine ten
+`
+
+// TestMeasurementFile changes one thing at a time in a file that is in order.
+func TestMeasurementFile(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, says string }{
+		"as it is":                   {"", "", ""},
+		"slower, and it is":          {"low: 0.97, high: 1.02, verdict: cannot tell", "low: 0.98, high: 0.999, verdict: slower", ""},
+		"too few rounds":             {"rounds: 24", "rounds: 5", "six or more"},
+		"not filled in":              {"median: 0.99", "median: 0", "hello is not filled in"},
+		"a median outside":           {"median: 0.99", "median: 1.03", "does not lie between low and high"},
+		"no interval":                {"low: 0.97", "low: 0", "does not lie between low and high"},
+		"no ratio that can be":       {"high: 1.02", "high: 21", "is no ratio"},
+		"a wish":                     {"verdict: cannot tell", "verdict: faster", `does not say "faster"`},
+		"an end that is 1 exactly":   {"high: 1.02, verdict: cannot tell", "high: 1, verdict: slower", `does not say "slower"`},
+		"a verdict of another kind":  {"verdict: cannot tell", "verdict: good", `the verdict is "good"`},
+		"no share":                   {"router_percent: 1.6", "router_percent: 0", "router_percent is 0"},
+		"a ceiling from elsewhere":   {"ceiling: 1.016", "ceiling: 1.26", "ceiling is 1.26"},
+		"a ceiling that was rounded": {"ceiling: 1.016", "ceiling: 1.02", ""},
+		"few words":                  {"one two three four five six seven eight nine ten one", "one", "conclusion has 20 words"},
+		"a field too much":           {"rounds: 24", "rounds: 24\nspeed: 9", "speed"},
+		"no yaml":                    {"rounds: 24", "rounds: [", "yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := measured
+			if c.old != "" {
+				require.Contains(t, text, c.old)
+				text = strings.Replace(text, c.old, c.new, 1)
+			}
+			s := &Subject{Own: map[string][]byte{answersFile: []byte(text)}}
+			f := s.Run(Check{Behaviour: "router-measured"})[0]
+			require.Equal(t, c.says == "", f.Holds, f.Text)
+			require.Contains(t, f.Text, c.says)
+			require.NotContains(t, f.Text, "\n")
+		})
+	}
+	same := map[string][]byte{answersFile: []byte(measured)}
+	require.Contains(t, (&Subject{Own: same, Start: same}).Run(Check{Behaviour: "router-measured"})[0].Text, "still as it was laid out")
+	require.Contains(t, new(Subject).Run(Check{Behaviour: "router-measured"})[0].Text, "is missing")
+}
+
+func TestCountCalls(t *testing.T) {
+	s := &Subject{
+		Own: map[string][]byte{
+			"own.go":   []byte("package main\n\nfunc f() {\n\tg(h())\n\tif x {\n\t\th()\n\t}\n}\n"),
+			"new.go":   []byte("package main\n\nfunc n() { append(nil, 1) }\n"),
+			"other.go": []byte("package main\n\nfunc o() { f() }\n"),
+			"notes.md": []byte("f()"),
+		},
+		Start: map[string][]byte{"own.go": nil, "other.go": nil},
+		Files: []string{"own.go"},
+	}
+	const at = "github.com/x/y/work/z/"
+	profile := "mode: count\n" +
+		at + "own.go:3.10,5.7 2 100\n" + // two calls in one line
+		at + "own.go:5.7,7.3 1 7\n" + // one in a branch
+		at + "new.go:3.10,3.29 1 5\n" + // a file that is new counts too
+		at + "other.go:3.10,3.16 1 1000\n" // one that is out of bounds does not
+	n, err := s.countCalls([]byte(profile))
+	require.NoError(t, err)
+	require.Equal(t, 2*100+7+5, n)
+	_, err = s.countCalls([]byte(at + "own.go:three 1 1\n"))
+	require.Error(t, err)
+}
+
+func TestCacheLinesThatMeet(t *testing.T) {
+	require.True(t, meet([2]uint64{64, 72}, [2]uint64{120, 300}))
+	require.False(t, meet([2]uint64{64, 72}, [2]uint64{128, 136}))
+	require.False(t, meet([2]uint64{0, 63}, [2]uint64{64, 127}))
+}
+
+func TestLibraryIsFound(t *testing.T) {
+	s := &Subject{Own: map[string][]byte{"request.go": []byte("package main\n\nimport \"github.com/evanphx/wildcat\"\n")}}
+	require.False(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
+	s.Own["request.go"] = []byte("package main\n\n// No github.com/evanphx/wildcat any more.\n")
+	require.True(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
+}
+
+func TestTail(t *testing.T) {
+	var kept tail
+	require.Equal(t, "", kept.firstLine())
+	kept.Write([]byte("\n  panic: not today\n\ngoroutine 1\n"))
+	require.Equal(t, "panic: not today", kept.firstLine())
+	kept.Write([]byte(strings.Repeat("x", tailSize) + "end"))
+	require.Len(t, kept.all(), tailSize)
+	require.True(t, strings.HasSuffix(kept.all(), "xend"))
+	require.Less(t, len(kept.firstLine()), 200, "it has to fit a line")
+}
+
+func TestFileLoads(t *testing.T) {
+	const piece = 16
+	text := fileText(1 << 20)
+	require.Len(t, text, 1<<20)
+	seen := map[string]int{}
+	for i := 0; i+piece <= len(text); i += piece / 2 {
+		before, twice := seen[text[i:i+piece]]
+		require.False(t, twice, "the same %d bytes at %d and at %d", piece, before, i)
+		seen[text[i:i+piece]] = i
+	}
+	a, b := fileLoad(1000, 20_000), fileLoad(1000, 20_000)
+	require.NotEqual(t, a.requests, b.requests, "a server that knows sizes or names must not pass")
+	folder, err := filesIn(map[string]string{"a": "1", "b/c": "2"})
+	require.NoError(t, err)
+	defer os.RemoveAll(folder)
+	got, err := os.ReadFile(filepath.Join(folder, "b", "c"))
+	require.NoError(t, err)
+	require.Equal(t, "2", string(got))
+}
+
+// speaks accepts connections, reads a request, and answers with the next of the texts; then it closes.
+func speaks(t *testing.T, answers ...string) (address string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			buffer := make([]byte, 4096)
+			for _, answer := range answers {
+				if _, err := c.Read(buffer); err != nil {
+					break
+				}
+				io.WriteString(c, answer)
+			}
+			c.Close()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestClient(t *testing.T) {
+	const good = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!"
+	long := strings.Repeat("0123456789", 10)
+	for name, c := range map[string]struct {
+		answers []string
+		do      func(*connection) error
+		says    string
+	}{
+		"good":         {[]string{good}, (*connection).hello, ""},
+		"status":       {[]string{"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"}, (*connection).hello, "the answer was 404, not 200"},
+		"body":         {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye"}, (*connection).hello, `the body was "bye", not "Hello, World!"`},
+		"cut short":    {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbye"}, (*connection).hello, "the server closed the connection"},
+		"nothing":      {[]string{""}, (*connection).hello, "the server closed the connection"},
+		"something":    {[]string{good + "HTTP/1.1 200 OK"}, func(c *connection) error { return firstOf(c.hello(), c.ends()) }, "instead of the end of the connection came"},
+		"the end":      {[]string{good}, func(c *connection) error { return firstOf(c.hello(), c.ends()) }, ""},
+		"another body": {[]string{good}, func(c *connection) error { c.send("x"); return c.expect(200, greeting+"!") }, "the body was"},
+		"differs late": {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + long[:80] + "X" + long[81:]}, func(c *connection) error { c.send("x"); return c.expect(200, long) }, "from byte 80 of 100 on"},
+		"of a load": {[]string{good, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}, func(c *connection) error {
+			return c.drive(load{name: "hello", requests: []request{{helloRequest, greeting}}, pipeline: 1}, 3)
+		}, "request 2 of hello: the body was"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := dial(speaks(t, c.answers...))
+			require.NoError(t, err)
+			defer conn.Close()
+			err = c.do(conn)
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestUntil(t *testing.T) {
+	conn, err := dial(speaks(t, ""))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.until(50 * time.Millisecond)
+	require.ErrorContains(t, err, "it is still open")
+	require.NoError(t, conn.send("x"))
+	_, err = conn.until(answerLimit)
+	require.NoError(t, err)
+}
+
+// TestAllDescribed holds each behaviour to a line for the result.
+func TestAllDescribed(t *testing.T) {
+	require.NotEmpty(t, behaviours)
+	for name := range behaviours {
+		require.NotEmpty(t, described[name], name)
+	}
+	var both []string
+	for name := range special {
+		if _, ok := figures[name]; ok {
+			both = append(both, name)
+		}
+	}
+	require.Empty(t, both, "a figure is counted in one way")
+}
