@@ -68,16 +68,17 @@ const statLength = time.Second
 var statEvents = []struct {
 	event, name string
 	hardware    bool
+	inKernel    bool // it happens in the kernel only: where that may not be looked into, perf counts none
 }{
-	{"instructions", "instructions", true},
-	{"cycles", "cycles", true},
-	{"cache-references", "cache references", true},
-	{"cache-misses", "cache misses", true},
-	{"branches", "branches", true},
-	{"branch-misses", "branch misses", true},
-	{"context-switches", "context switches", false},
-	{"cpu-migrations", "CPU migrations", false},
-	{"page-faults", "page faults", false},
+	{"instructions", "instructions", true, false},
+	{"cycles", "cycles", true, false},
+	{"cache-references", "cache references", true, false},
+	{"cache-misses", "cache misses", true, false},
+	{"branches", "branches", true, false},
+	{"branch-misses", "branch misses", true, false},
+	{"context-switches", "context switches", false, true},
+	{"cpu-migrations", "CPU migrations", false, true},
+	{"page-faults", "page faults", false, false},
 }
 
 // statView is what perf stat counted of one server.
@@ -85,7 +86,13 @@ type statView struct {
 	server   string
 	workload string
 	requests int64
-	counts   map[string]float64 // what could not be counted is missing
+	counts   statCounts
+}
+
+// statCounts is what perf stat printed.
+type statCounts struct {
+	of       map[string]float64 // by event; what could not be counted is missing
+	userOnly bool               // the kernel's part was not counted: perf may not look into it
 }
 
 func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *statView, err error) {
@@ -111,7 +118,7 @@ type statRecorder struct {
 	cpus    []int
 	process *child.Child
 	control *perfControl
-	counts  map[string]float64
+	counts  statCounts
 }
 
 func (r *statRecorder) start(ctx context.Context, s *session) error {
@@ -161,28 +168,30 @@ func (r *statRecorder) abandon() {
 }
 
 // parseStat reads what perf stat -x, prints: value, unit, event, and more. What
-// cannot be counted has a value in angle brackets.
-func parseStat(text string) (map[string]float64, error) {
-	counts := map[string]float64{}
+// cannot be counted has a value in angle brackets; an event that ends in :u was
+// counted outside the kernel only.
+func parseStat(text string) (counts statCounts, err error) {
+	counts.of = map[string]float64{}
 	known := false
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSpace(line), ",")
 		if len(f) < 3 {
 			continue
 		}
-		event, _, _ := strings.Cut(f[2], ":") // :u, where the kernel may not be counted
+		event, modifier, _ := strings.Cut(f[2], ":")
 		for _, e := range statEvents {
 			if e.event != event {
 				continue
 			}
 			known = true
-			if v, err := strconv.ParseFloat(f[0], 64); err == nil {
-				counts[event] = v
+			counts.userOnly = counts.userOnly || modifier == "u"
+			if v, err := strconv.ParseFloat(f[0], 64); err == nil && !(e.inKernel && modifier == "u") {
+				counts.of[event] = v
 			}
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("what perf stat printed is not understood: %s", oneLine(text))
+		return counts, fmt.Errorf("what perf stat printed is not understood: %s", oneLine(text))
 	}
 	return counts, nil
 }
@@ -196,14 +205,14 @@ func statTable(out io.Writer, views []*statView) {
 	var missing []string
 	hardware := false
 	for _, e := range statEvents {
-		if _, ok := views[0].counts[e.event]; !ok {
+		if _, ok := views[0].counts.of[e.event]; !ok {
 			missing = append(missing, e.name)
 			continue
 		}
 		hardware = hardware || e.hardware
 		fmt.Fprintf(out, "%-18s", e.name)
 		for _, v := range views {
-			n := v.counts[e.event] / float64(v.requests)
+			n := v.counts.of[e.event] / float64(v.requests)
 			format := " %9.4f"
 			if n >= 10 {
 				format = " %9.0f"
@@ -212,10 +221,10 @@ func statTable(out io.Writer, views []*statView) {
 		}
 		fmt.Fprintln(out)
 	}
-	if _, ok := views[0].counts["cycles"]; ok {
+	if _, ok := views[0].counts.of["cycles"]; ok {
 		fmt.Fprintf(out, "%-18s", "instr. per cycle")
 		for _, v := range views {
-			fmt.Fprintf(out, " %9.2f", v.counts["instructions"]/v.counts["cycles"])
+			fmt.Fprintf(out, " %9.2f", v.counts.of["instructions"]/v.counts.of["cycles"])
 		}
 		fmt.Fprintln(out)
 	}
@@ -223,6 +232,10 @@ func statTable(out io.Writer, views []*statView) {
 		return
 	}
 	fmt.Fprintln(out)
+	if views[0].counts.userOnly {
+		say(out, "", "  ", "What happens in the kernel is not counted, as perf may not look into it. All of it is after:")
+		fmt.Fprintln(out, "  sudo sysctl kernel.perf_event_paranoid=1")
+	}
 	say(out, "", "  ", "Not counted here: "+strings.Join(missing, ", ")+".")
 	if !hardware {
 		say(out, "", "  ", "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")

@@ -318,8 +318,12 @@ func (v *callView) text(out io.Writer) {
 	if v.strace != nil {
 		fmt.Fprintf(out, " %8.3f", float64(traced)/requests)
 	}
-	fmt.Fprint(out, "\n\n")
-	for _, line := range v.notes() {
+	fmt.Fprintln(out)
+	notes := v.notes()
+	if len(notes) > 0 {
+		fmt.Fprintln(out)
+	}
+	for _, line := range notes {
 		say(out, "", "  ", line)
 	}
 }
