@@ -120,7 +120,7 @@ func TestBadIncludes(t *testing.T) {
 		`{{figure}}`:                              "takes 1 to 1 arguments, not 0",
 		`{{cite 1 "99,999"}}`:                     `document 1 gives no figure "99,999"`,
 		`{{cite 2 "27,493"}}`:                     `document 2 gives no figure "27,493"`,
-		`{{hunk "idle.go" "conn.setTimer"}}`:           "this page has no diff",
+		`{{hunk "idle.go" "conn.setTimer"}}`:      "this page has no diff",
 		`{{diagram "nothing" "x"}}`:               "nothing.svg",
 		`{{test "no test at all"}}`:               `no test called "no test at all"`,
 		`{{man "epoll"}}`:                         "no name of a manual page",
