@@ -195,7 +195,8 @@ addEventListener("keydown", (event) => {
 		one(".menu").open = false;
 		return;
 	}
-	if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea") || one("dialog[open]")) return;
+	// The only field is in a dialog. It may keep the focus for a moment after that has closed: the key is no text then.
+	if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
 	const keys = {
 		"/": openSearch, "?": () => help.showModal(), t: theme,
 		j: () => step(1), k: () => step(-1),
