@@ -73,7 +73,7 @@ else
 comma := ,
 
 .PHONY: help ladder compare peers scale mix guard workloads report FORCE build test race diff vet fmt lint cross ci clean \
-  flame where syscalls allocs stat wrong-turn docs docs-build docs-check docs-refresh fuzz soak \
+  flame where syscalls allocs stat wrong-turn docs docs-build docs-check docs-refresh docs-readmes fuzz soak \
   exercise check hint watch solution reset submit progress classroom workshop-proof
 
 help:
@@ -160,10 +160,11 @@ wrong-turn: $(bin)/ladder
 ## docs-build | the site alone, into docs/_site
 ## docs-check | links, figures, hunks and commands of the docs
 ## docs-refresh | measures anew every figure that the docs quote
+## docs-readmes | writes the READMEs' figures from docs/data
 docs: $(bin)/ladder
 	@exec $(bin)/ladder docs serve $(if $(STAGE),--stage $(STAGE)) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
 
-docs-build docs-check docs-refresh: $(bin)/ladder
+docs-build docs-check docs-refresh docs-readmes: $(bin)/ladder
 	@exec $(bin)/ladder docs $(subst docs-,,$@) $(ARGS)
 
 ### Workshop. N is the exercise

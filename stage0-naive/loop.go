@@ -20,7 +20,7 @@ type baseLoop struct {
 	acceptor   *netpoll.Acceptor
 	counters   netpoll.Counters
 	published  netpoll.Published
-	conns      []*conn // by descriptor, of the socket and of the timer; a closed one stays until its number is used again
+	conns      []*conn // by descriptor, of the socket and of the timer; only what never changes in them is read here
 	generation uint32
 	now        time.Duration // since the server started; read once a turn
 	draining   bool
@@ -34,95 +34,9 @@ func newBaseLoop(s *server) (*baseLoop, error) {
 	return b, err
 }
 
-// run waits for events and posts them, until the last worker has ended.
-func (b *baseLoop) run() {
-	// The thread is the loop's alone: no other goroutine runs on it, and the
-	// scheduler does not move the loop elsewhere.
-	runtime.LockOSThread()
-	for !b.draining || b.server.working.Load() > 0 {
-		b.published.Publish(&b.counters)
-		events, err := b.poller.Wait(&b.counters, b.acceptor.Timeout())
-		if err != nil {
-			panic(err) // epoll_wait(2) fails for a wrong descriptor only
-		}
-		b.now = time.Since(b.server.started)
-		for i := range events {
-			b.dispatch(&events[i])
-		}
-		b.acceptor.Resume()
-	}
-	b.published.Publish(&b.counters)
-}
-
-// dispatch posts an event to the worker that it is for.
-func (b *baseLoop) dispatch(event *netpoll.Event) {
-	fd := event.FD()
-	switch {
-	case event.IsWake():
-		b.woken()
-	case b.acceptor.Has(event):
-		b.acceptor.Accept(b.take)
-	default:
-		// The connection may have been closed since, and a new one may have its
-		// descriptor: the generation tells them apart.
-		c := b.conns[fd]
-		if c == nil || c.generation != event.Generation() {
-			return
-		}
-		what := ready
-		if fd == c.idle.timer {
-			what = timerFired
-		}
-		b.counters.Handoffs++
-		c.loop.post(&b.counters, message{conn: c, what: what})
-	}
-}
-
-// take makes a connection of a socket that has been accepted. One that is one
-// too many, or lives on descriptors that were held back, will be refused.
-func (b *baseLoop) take(fd int, reserved bool) error {
-	entered := !reserved && b.server.enter()
-	b.generation++
-	c, err := newConn(b.server.placement(), &b.counters, fd, b.generation, b.now, !entered)
-	if err != nil {
-		if entered {
-			b.server.leave()
-		}
-		return err
-	}
-	b.register(c)
-	return nil
-}
-
-// register hands a new connection to its worker.
-func (b *baseLoop) register(c *conn) {
-	if last := max(c.fd, c.idle.timer); last >= len(b.conns) {
-		b.conns = append(b.conns, make([]*conn, last+1-len(b.conns))...)
-	}
-	b.conns[c.fd], b.conns[c.idle.timer] = c, c
-	c.loop.load.Add(1)
-	b.counters.Handoffs++
-	c.loop.post(&b.counters, message{conn: c, what: adopt})
-}
-
-// ask sets a flag for the base loop and wakes it, from any thread.
-func (b *baseLoop) ask(flag *atomic.Bool) {
-	flag.Store(true)
-	b.poller.Wake(new(netpoll.Counters))
-}
-
-func (b *baseLoop) woken() {
-	if b.drainAsked.Load() && !b.draining {
-		b.draining = true
-		b.acceptor.Stop(b.take)
-		for _, l := range b.server.loops {
-			l.post(&b.counters, message{what: drain})
-		}
-	}
-}
-
 // A loop is a worker: one thread that handles the events of its connections.
-// All of it belongs to that thread, but for inbox and load.
+// All of it belongs to that thread, but for inbox and load. From stage 1 on it
+// waits for them itself.
 type loop struct {
 	server    *server
 	config    *serve.Config
@@ -132,7 +46,7 @@ type loop struct {
 
 	conns    []*conn // by the socket's descriptor
 	open     int
-	load     atomic.Int64  // as many, for the acceptor to see
+	load     atomic.Int64  // as many, for other threads to see
 	now      time.Duration // since the server started; read once a turn
 	draining bool
 	killed   bool
@@ -180,6 +94,95 @@ func newLoop(s *server) (*loop, error) {
 	return l, err
 }
 
+// run waits for events and posts them, until the last worker has ended.
+func (b *baseLoop) run() {
+	// The thread is the loop's alone: no other goroutine runs on it, and the
+	// scheduler does not move the loop elsewhere.
+	runtime.LockOSThread()
+	for !b.draining || b.server.working.Load() > 0 {
+		b.published.Publish(&b.counters)
+		events, err := b.poller.Wait(&b.counters, b.acceptor.Timeout())
+		if err != nil {
+			panic(err) // epoll_wait(2) fails for a wrong descriptor only
+		}
+		b.now = time.Since(b.server.started)
+		for i := range events {
+			b.dispatch(&events[i])
+		}
+		b.acceptor.Resume()
+	}
+	b.published.Publish(&b.counters)
+}
+
+// dispatch posts an event to the worker that it is for.
+func (b *baseLoop) dispatch(event *netpoll.Event) {
+	fd := event.FD()
+	switch {
+	case event.IsWake():
+		b.woken()
+	case b.acceptor.Has(event):
+		b.acceptor.Accept(b.take)
+	default:
+		// The connection may have been closed since, and a new one may have its
+		// descriptor: the generation tells them apart.
+		c := b.conns[fd]
+		if c == nil || c.generation != event.Generation() {
+			return
+		}
+		what := ready
+		if fd == c.idle.timer {
+			what = timerFired
+		}
+		b.counters.Handoffs++
+		c.loop.post(&b.counters, message{conn: c, what: what})
+	}
+}
+
+// take makes a connection of a socket that has been accepted. One that is one
+// too many, or lives on descriptors that the acceptor had held back, is refused.
+func (b *baseLoop) take(fd int, reserved bool) error {
+	admitted := !reserved && b.server.admit()
+	b.generation++
+	c, err := newConn(b.server.placement(), &b.counters, fd, b.generation, b.now, !admitted)
+	if err != nil {
+		if admitted {
+			b.server.discharge()
+		}
+		return err
+	}
+	b.assign(c)
+	return nil
+}
+
+// assign hands a new connection to its worker.
+func (b *baseLoop) assign(c *conn) {
+	if last := max(c.fd, c.idle.timer); last >= len(b.conns) {
+		b.conns = append(b.conns, make([]*conn, last+1-len(b.conns))...)
+	}
+	b.conns[c.fd], b.conns[c.idle.timer] = c, c
+	c.loop.load.Add(1)
+	b.counters.Handoffs++
+	c.loop.post(&b.counters, message{conn: c, what: adopt})
+}
+
+// woken asks the workers to stop, once it has been asked itself and nothing more
+// is accepted.
+func (b *baseLoop) woken() {
+	if b.drainAsked.Load() && !b.draining {
+		b.draining = true
+		b.acceptor.Stop(b.take)
+		for _, l := range b.server.loops {
+			l.post(&b.counters, message{what: drain})
+		}
+	}
+}
+
+// drain asks the base loop to stop, from any thread.
+func (b *baseLoop) drain() {
+	b.drainAsked.Store(true)
+	b.poller.Wake(new(netpoll.Counters))
+}
+
 // run waits for messages and handles them, until the server has stopped.
 func (l *loop) run(cpu int) {
 	runtime.LockOSThread()
@@ -191,59 +194,11 @@ func (l *loop) run(cpu int) {
 		if _, err := l.poller.Wait(&l.counters, -1); err != nil {
 			panic(err) // epoll_wait(2) fails for a wrong descriptor only
 		}
-		l.now = time.Since(l.server.started)
 		l.readInbox()
 	}
 	l.server.working.Add(-1)
 	l.server.base.poller.Wake(&l.counters)
 	l.published.Publish(&l.counters)
-}
-
-// post sends a message from any thread; counters are the sender's own.
-func (l *loop) post(counters *netpoll.Counters, m message) {
-	l.inbox.Lock()
-	l.inbox.messages = append(l.inbox.messages, m)
-	first := len(l.inbox.messages) == 1
-	l.inbox.Unlock()
-	if first {
-		// Whoever finds messages there need not wake the worker once more.
-		l.poller.Wake(counters)
-	}
-}
-
-func (l *loop) readInbox() {
-	l.inbox.Lock()
-	l.taken, l.inbox.messages = l.inbox.messages, l.taken[:0]
-	l.inbox.Unlock()
-	for _, m := range l.taken {
-		l.dispatch(m)
-	}
-}
-
-// dispatch does what a message asks for.
-func (l *loop) dispatch(m message) {
-	c := m.conn
-	switch m.what {
-	case drain:
-		l.draining = true
-		l.each((*conn).drain)
-		return
-	case kill:
-		l.draining, l.killed = true, true
-		l.each((*conn).close)
-		return
-	}
-	if c.closed {
-		return // since the event was posted
-	}
-	switch m.what {
-	case adopt:
-		l.adopt(c)
-	case ready:
-		c.ready()
-	case timerFired:
-		c.timerFired()
-	}
 }
 
 // adopt adds a connection's socket and its timer to the epoll set. The socket is
@@ -278,18 +233,68 @@ func (c *conn) rearm() {
 	}
 }
 
-// closed forgets a connection whose descriptors have been closed, which has
+// forget drops a connection whose descriptors have been closed, which has
 // taken them out of the epoll set too.
-func (l *loop) closed(c *conn) {
+func (l *loop) forget(c *conn) {
 	l.conns[c.fd] = nil
 	l.open--
 	l.load.Add(-1)
-	if !c.refused {
-		l.server.leave()
+	if !c.noRoom {
+		l.server.discharge()
 	}
-	if l.server.base.acceptor.Paused() {
-		l.server.base.poller.Wake(&l.counters)
+}
+
+// post sends a message from any thread; counters are the sender's own, or new
+// ones where it has none.
+func (l *loop) post(counters *netpoll.Counters, m message) {
+	l.inbox.Lock()
+	l.inbox.messages = append(l.inbox.messages, m)
+	first := len(l.inbox.messages) == 1
+	l.inbox.Unlock()
+	if first {
+		// Whoever finds messages there need not wake the loop once more.
+		l.poller.Wake(counters)
 	}
+}
+
+func (l *loop) readInbox() {
+	l.inbox.Lock()
+	l.taken, l.inbox.messages = l.inbox.messages, l.taken[:0]
+	l.inbox.Unlock()
+	// Only now, or a timer that has fired since the clock was read would be told
+	// that it is too early, and never fire again.
+	l.now = time.Since(l.server.started)
+	for _, m := range l.taken {
+		l.handleMessage(m)
+	}
+	clear(l.taken) // a closed connection shall not be kept alive
+}
+
+// handleMessage does what a message asks for.
+func (l *loop) handleMessage(m message) {
+	switch m.what {
+	case adopt:
+		l.adopt(m.conn)
+	case ready:
+		if !m.conn.closed { // since the event was posted
+			m.conn.ready()
+		}
+	case timerFired:
+		if !m.conn.closed {
+			m.conn.timerFired()
+		}
+	case drain:
+		l.drain()
+	case kill:
+		l.draining, l.killed = true, true
+		l.each((*conn).close)
+	}
+}
+
+// drain begins to stop: what has arrived is answered.
+func (l *loop) drain() {
+	l.draining = true
+	l.each((*conn).drain)
 }
 
 // each calls f for every open connection; f may close it.

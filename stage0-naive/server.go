@@ -74,20 +74,21 @@ func (s *server) listen(address string) (string, error) {
 
 // Drain implements serve.Server. The workers are told by the base loop, once it
 // has handed over the last connection.
-func (s *server) Drain() { s.base.ask(&s.base.drainAsked) }
+func (s *server) Drain() { s.base.drain() }
 
 // Kill implements serve.Server.
 func (s *server) Kill() {
-	s.base.ask(&s.base.drainAsked)
+	s.base.drain()
 	for _, l := range s.loops {
 		l.post(new(netpoll.Counters), message{what: kill})
 	}
 }
 
-// Wait implements serve.Server. What wakes a loop is closed last, as the others
-// may use it until they end.
-func (s *server) Wait() {
-	s.running.Wait()
+// Wait implements serve.Server.
+func (s *server) Wait() { s.running.Wait() }
+
+// Close implements serve.Server.
+func (s *server) Close() {
 	s.base.poller.Close(&s.base.counters)
 	for _, l := range s.loops {
 		l.poller.Close(&l.counters)
@@ -103,8 +104,8 @@ func (s *server) Loops() []*netpoll.Published {
 	return append(published, &s.base.published)
 }
 
-// enter counts a connection in, where there is room for one more.
-func (s *server) enter() bool {
+// admit counts a connection in, where there is room for one more.
+func (s *server) admit() bool {
 	if n := s.connections.Add(1); s.config.MaxConns == 0 || n <= int64(s.config.MaxConns) {
 		return true
 	}
@@ -112,8 +113,8 @@ func (s *server) enter() bool {
 	return false
 }
 
-// leave counts a connection out that entered.
-func (s *server) leave() { s.connections.Add(-1) }
+// discharge counts a connection out that was admitted.
+func (s *server) discharge() { s.connections.Add(-1) }
 
 // placement chooses the worker for a new connection: the one that has the
 // fewest.

@@ -53,14 +53,15 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 		return err
 	}
 	c.idle = idleState{phase: idling, since: now, progress: now, timer: timer}
-	if c.refused {
+	if c.noRoom {
 		c.idle.phase = refusing
 	}
 	netpoll.SetTimer(opener, timer, c.deadline()-now)
 	return nil
 }
 
-// requestStarted stops the clock of a connection that was idle.
+// requestStarted stops the clock of a connection that was idle, as the servers
+// of the source documents do.
 func (c *conn) requestStarted() {
 	c.enter(readingHead)
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, 0)
@@ -69,7 +70,7 @@ func (c *conn) requestStarted() {
 // answered starts it again, for the next request.
 func (c *conn) answered() {
 	c.enter(idling)
-	c.arm()
+	c.setTimer()
 }
 
 // waitFor sets the deadline of a phase that has to wait for the client.
@@ -77,16 +78,16 @@ func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
 	}
-	c.arm()
+	c.setTimer()
 }
 
 func (c *conn) enter(p phase) {
 	c.idle.phase, c.idle.since, c.idle.progress = p, c.loop.now, c.loop.now
 }
 
-// arm sets the timer for the deadline of the present phase. Zero would disarm
-// it, so a deadline that has just passed gets the shortest time there is.
-func (c *conn) arm() {
+// setTimer sets the timer for the deadline of the present phase. Zero would
+// disarm it, so a deadline that has just passed gets the shortest time there is.
+func (c *conn) setTimer() {
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.deadline()-c.loop.now, 1))
 }
 

@@ -57,7 +57,6 @@ func (c *conn) respond(response *http1.Response, bodiless bool) {
 		answer = l.counters.CopyBody(answer, response.Body)
 	}
 	c.send(answer)
-	c.release()
 }
 
 // respondContinue tells the client to go on with its body (RFC 9110, 10.1.1).

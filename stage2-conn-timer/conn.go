@@ -18,9 +18,8 @@ const (
 	lingerLimit = 256 << 10
 )
 
-// A conn is one client's connection. Once it is registered, one loop owns it:
-// nobody else touches it or its buffer, so nothing here needs a lock. (Who waits
-// for its events may read loop, generation and the timer, which never change.)
+// A conn is one client's connection. Once a loop has adopted it, that loop owns
+// it: nobody else touches it or its buffer, so nothing here needs a lock.
 type conn struct {
 	loop       *loop
 	fd         int
@@ -34,7 +33,7 @@ type conn struct {
 	more       bool // the kernel may hold more input than was read
 	closing    bool // an answer with Connection: close has been made
 	broken     bool // a write failed: the client is gone
-	refused    bool // there is no room for this one: it gets a 503
+	noRoom     bool // there is no room for this one: it gets a 503
 	closed     bool
 	discarded  int // bytes dropped while lingering
 }
@@ -42,28 +41,26 @@ type conn struct {
 // input is what has been read and is not yet answered.
 type input struct {
 	// The read buffer. in[start:next] is the request that is being read,
-	// in[next:end] has not been looked at yet. in[live:start] is answered, but
-	// the answers may still point into it (see release). A body is decoded in
-	// place: it begins where the head ends, and has moved over the frames of its
-	// chunks, so that between its end and next there may be a gap.
-	in                     []byte
-	live, start, next, end int
+	// in[next:end] has not been looked at yet. A body is decoded in place: it
+	// begins where the head ends, and has moved over the frames of its chunks, so
+	// that between its end and next there may be a gap.
+	in               []byte
+	start, next, end int
 
-	judge   http1.Judge
-	started bool // the current request has at least one byte
-	inBody  bool // its head is complete
-	minor   uint8
+	judge    http1.Judge
+	started  bool // the current request has at least one byte
+	headDone bool // its head is complete
 
 	body     http1.Body
 	inPlace  int    // bytes of body decoded in the read buffer, right behind the head
 	outgrown []byte // the body instead, once the read buffer is too small for it
 }
 
-// newConn makes a connection of fd and gives it to l, which the caller then
-// registers it with. opener counts for the thread that accepted it. It fails
-// when the timer finds no descriptor; fd then still belongs to the caller.
-func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration, refused bool) (*conn, error) {
-	c := &conn{loop: l, fd: fd, generation: generation, refused: refused}
+// newConn makes a connection of fd for l, which the caller then assigns it to.
+// opener counts for the thread that accepted it. It fails when the timer finds
+// no descriptor; fd then still belongs to the caller.
+func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration, noRoom bool) (*conn, error) {
+	c := &conn{loop: l, fd: fd, generation: generation, noRoom: noRoom}
 	if err := c.startTimer(opener, now); err != nil {
 		return nil, err
 	}
@@ -93,7 +90,7 @@ func (c *conn) ready() {
 	}
 }
 
-// mayRead reports whether there is input to read, and leave to read it.
+// mayRead reports whether there is input to read, and whether it may be read now.
 func (c *conn) mayRead() bool {
 	return c.more && !c.closed && !c.blocked() && c.idle.phase != lingering
 }
@@ -122,7 +119,7 @@ func (c *conn) read() {
 // serve answers every request that has arrived in full, then decides what the
 // connection waits for.
 func (c *conn) serve() {
-	if c.refused && !c.closing {
+	if c.noRoom && !c.closing {
 		c.refuse(http1.Fault{Status: 503})
 	}
 	for !c.closing && !c.broken && !c.blocked() && c.whole() {
@@ -140,7 +137,7 @@ func (c *conn) serve() {
 	case c.inputEnded:
 		// A half-closed client has had its answers; half a request gets none.
 		c.close()
-	case c.inBody:
+	case c.headDone:
 		c.waitFor(readingBody)
 	case c.started:
 		c.waitFor(readingHead)
@@ -155,7 +152,7 @@ func (c *conn) serve() {
 // whole reads on in the current request and reports whether it is complete. A
 // request that breaks the rules is answered here.
 func (c *conn) whole() bool {
-	if !c.inBody {
+	if !c.headDone {
 		if c.start == c.end {
 			return false
 		}
@@ -179,8 +176,7 @@ func (c *conn) whole() bool {
 // beginBody is called once a request, when its head is complete.
 func (c *conn) beginBody() {
 	head := c.judge.Head()
-	c.inBody = true
-	c.minor = head.Minor
+	c.headDone = true
 	c.next = c.start + head.Length
 	c.body.Reset(head, c.loop.config.MaxBody)
 	if head.ExpectContinue {
@@ -221,7 +217,7 @@ func (c *conn) makeRoom() {
 		copy(c.in, c.in[c.start:c.end])
 		c.next -= c.start
 		c.end -= c.start
-		c.live, c.start = 0, 0
+		c.start = 0
 	}
 	if c.end < len(c.in) {
 		return
@@ -252,9 +248,8 @@ func (c *conn) handle() {
 	}
 	c.call(request, response)
 	bodiless := request.Method == "HEAD"
-	c.start = c.next
 	// While draining, the last request that has arrived is the one that says so.
-	last := l.draining && c.start == c.end && !c.more
+	last := l.draining && c.next == c.end && !c.more
 	c.answer(response, bodiless, head.KeepAlive && !last)
 }
 
@@ -278,7 +273,7 @@ func (c *conn) refuse(fault http1.Fault) {
 	response.Reset()
 	fault.Response(response)
 	bodiless := http1.IsHead(c.in[c.start:c.end])
-	c.start, c.next = c.end, c.end
+	c.next = c.end
 	c.answer(response, bodiless, false)
 }
 
@@ -286,14 +281,15 @@ func (c *conn) refuse(fault http1.Fault) {
 // request.
 func (c *conn) answer(response *http1.Response, bodiless, keepAlive bool) {
 	response.Close = response.Close || !keepAlive
-	response.KeepAlive = !response.Close && c.minor == 0
+	response.KeepAlive = !response.Close && c.judge.Head().Minor == 0
 	c.closing = response.Close
 	c.loop.counters.Requests++
 	c.respond(response, bodiless)
+	c.endViews()
 	if c.outgrown != nil {
 		c.dropOutgrown()
 	}
-	c.started, c.inBody = false, false
+	c.started, c.headDone = false, false
 	c.inPlace = 0
 	c.answered()
 }
@@ -306,14 +302,14 @@ func (c *conn) dropOutgrown() {
 	c.outgrown = nil
 }
 
-// release ends the life of the views into in[live:start]: their answers are
-// with the kernel or copied. In the test mode the bytes are overwritten, so
-// that a view which somebody kept cannot go unnoticed.
-func (c *conn) release() {
+// endViews goes on behind the request that has been answered. What was a view
+// of its bytes is with the kernel by now, or copied. In the test mode they are
+// overwritten, so that a view which somebody kept cannot go unnoticed.
+func (c *conn) endViews() {
 	if c.loop.config.Poison {
-		overwrite(c.in[c.live:c.start])
+		overwrite(c.in[c.start:c.next])
 	}
-	c.live = c.start
+	c.start = c.next
 }
 
 func overwrite(b []byte) {
@@ -377,12 +373,12 @@ func (c *conn) close() {
 	c.closed = true
 	c.stopTimer()
 	netpoll.Close(&c.loop.counters, c.fd)
+	c.dropOutput()
 	if c.outgrown != nil {
 		c.dropOutgrown()
 	}
-	c.dropOutput()
 	c.loop.counters.Release(cap(c.in))
 	c.in = nil
 	c.loop.counters.Connections--
-	c.loop.closed(c)
+	c.loop.forget(c)
 }

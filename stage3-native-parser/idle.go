@@ -54,7 +54,7 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 		return err
 	}
 	c.idle = idleState{phase: idling, since: now, progress: now, timer: timer}
-	if c.refused {
+	if c.noRoom {
 		c.idle.phase = refusing
 	}
 	c.idle.fires = c.deadline()
@@ -66,18 +66,26 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 // has arrived whole is answered long before any deadline.
 func (c *conn) requestStarted() { c.enter(readingHead) }
 
-// answered stores the time. The timer, set for an earlier request, will fire
-// too early, look at the time, and wait for what is left.
-func (c *conn) answered() { c.enter(idling) }
+// answered stores the time. The timer, set for an earlier request, will mostly
+// fire too early, look at the time, and wait for what is left.
+func (c *conn) answered() {
+	c.enter(idling)
+	c.setTimerIfLate()
+}
 
 // waitFor sets the deadline of a phase that has to wait for the client.
 func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
 	}
-	// A timer that has fired is spent, and the next phase has to set it anew.
+	c.setTimerIfLate()
+}
+
+// setTimerIfLate sets the timer if it would fire too late: it was set for a
+// longer wait, or has fired and is spent.
+func (c *conn) setTimerIfLate() {
 	if c.deadline() < c.idle.fires || c.idle.fires <= c.loop.now {
-		c.arm()
+		c.setTimer()
 	}
 }
 
@@ -85,9 +93,9 @@ func (c *conn) enter(p phase) {
 	c.idle.phase, c.idle.since, c.idle.progress = p, c.loop.now, c.loop.now
 }
 
-// arm sets the timer for the deadline of the present phase. Zero would disarm
-// it, so a deadline that has just passed gets the shortest time there is.
-func (c *conn) arm() {
+// setTimer sets the timer for the deadline of the present phase. Zero would
+// disarm it, so a deadline that has just passed gets the shortest time there is.
+func (c *conn) setTimer() {
 	c.idle.fires = c.deadline()
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.idle.fires-c.loop.now, 1))
 }
@@ -99,7 +107,7 @@ func (c *conn) timerFired() {
 	if c.loop.now >= c.deadline() {
 		c.timedOut()
 	} else {
-		c.arm()
+		c.setTimer()
 	}
 }
 

@@ -28,8 +28,9 @@ type answerBuffer struct {
 
 func newAnswerBuffer() answerBuffer {
 	return answerBuffer{
-		// What goes here of one answer has at most mergeLimit bytes or is a head
-		// alone, and a head is 150 to 300.
+		// An answer puts mergeLimit bytes here at most, or a head alone. A head is
+		// short, unless it repeats a Content-Type; and all of those of one batch
+		// have come in one read buffer.
 		made:   make([]byte, 0, batchAnswers*2*mergeLimit),
 		vector: netpoll.NewVector(2*batchAnswers + 1),
 		stable: make([]bool, 0, 2*batchAnswers+1),
@@ -120,7 +121,6 @@ func (c *conn) flush() {
 		c.keep(a)
 	}
 	a.reset()
-	c.release()
 }
 
 // keep takes over what is left of the batch. Its bytes are copied, as the

@@ -16,7 +16,7 @@ const backlog = 4096
 
 // A server is some loops, each with a listener of its own (with -acceptor, only
 // the first has one). The kernel spreads new connections over the listeners by a
-// hash of the client's address.
+// hash of the client's address and port.
 type server struct {
 	config      *serve.Config
 	started     time.Time
@@ -85,7 +85,7 @@ func (s *server) listen(l *loop, address string, first bool) (string, error) {
 func (s *server) Drain() {
 	for i, l := range s.loops {
 		if i == 0 || !s.oneAcceptor {
-			l.post(new(netpoll.Counters), message{drain: true})
+			l.post(new(netpoll.Counters), message{what: drain})
 		}
 	}
 }
@@ -93,14 +93,15 @@ func (s *server) Drain() {
 // Kill implements serve.Server.
 func (s *server) Kill() {
 	for _, l := range s.loops {
-		l.post(new(netpoll.Counters), message{kill: true})
+		l.post(new(netpoll.Counters), message{what: kill})
 	}
 }
 
-// Wait implements serve.Server. What wakes a loop is closed last, as the others
-// may use it until they end.
-func (s *server) Wait() {
-	s.running.Wait()
+// Wait implements serve.Server.
+func (s *server) Wait() { s.running.Wait() }
+
+// Close implements serve.Server.
+func (s *server) Close() {
 	for _, l := range s.loops {
 		l.poller.Close(&l.counters)
 	}
@@ -115,8 +116,8 @@ func (s *server) Loops() []*netpoll.Published {
 	return published
 }
 
-// enter counts a connection in, where there is room for one more.
-func (s *server) enter() bool {
+// admit counts a connection in, where there is room for one more.
+func (s *server) admit() bool {
 	if n := s.connections.Add(1); s.config.MaxConns == 0 || n <= int64(s.config.MaxConns) {
 		return true
 	}
@@ -124,8 +125,8 @@ func (s *server) enter() bool {
 	return false
 }
 
-// leave counts a connection out that entered.
-func (s *server) leave() { s.connections.Add(-1) }
+// discharge counts a connection out that was admitted.
+func (s *server) discharge() { s.connections.Add(-1) }
 
 // placement chooses the loop for a connection that own has accepted: own, or,
 // where one acceptor works for all, the loop that has the fewest.

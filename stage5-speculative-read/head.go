@@ -15,6 +15,7 @@ type headMaker struct {
 	dateUntil time.Duration // when it becomes wrong, by the loop's clock
 }
 
+// newHeadMaker makes one without a date: the first answer makes it.
 func newHeadMaker() headMaker { return headMaker{} }
 
 // appendHead appends the head of response to dst: the status line, the fields
@@ -61,8 +62,8 @@ func appendUnlessEmpty(dst []byte, name, value string) []byte {
 	return append(dst, "\r\n"...)
 }
 
-// renewDate formats the date, which is right until the clock's next full second,
-// as far as the loop's clock sees it, which stands still during a turn.
+// renewDate formats the date. It is right until the next full second, by the
+// clock that the loop reads once a turn.
 func (m *headMaker) renewDate(now time.Duration) {
 	wall := time.Now().UTC()
 	m.date = append(m.date[:0], "Date: "...)

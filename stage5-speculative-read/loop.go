@@ -33,7 +33,7 @@ type loop struct {
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
 	generation uint32
 	open       int
-	load       atomic.Int64  // as many, for other loops to see
+	load       atomic.Int64  // as many, for other threads to see
 	now        time.Duration // since the server started; read once a turn
 	draining   bool
 	killed     bool
@@ -49,14 +49,22 @@ type loop struct {
 		sync.Mutex
 		messages []message
 	}
+	taken []message // those that are being handled
 }
 
 // A message is what another thread wants of a loop.
 type message struct {
-	conn  *conn // take this new connection
-	drain bool  // begin to stop
-	kill  bool  // stop now
+	conn *conn
+	what task
 }
+
+type task uint8
+
+const (
+	adopt task = iota // take this new connection
+	drain             // begin to stop
+	kill              // stop now
+)
 
 func newLoop(s *server) (*loop, error) {
 	l := &loop{
@@ -124,28 +132,28 @@ func (l *loop) dispatch(event *netpoll.Event) {
 }
 
 // take makes a connection of a socket that has been accepted. One that is one
-// too many, or lives on descriptors that were held back, will be refused.
+// too many, or lives on descriptors that the acceptor had held back, is refused.
 func (l *loop) take(fd int, reserved bool) error {
-	entered := !reserved && l.server.enter()
+	admitted := !reserved && l.server.admit()
 	l.generation++
-	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now, !entered)
+	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now, !admitted)
 	if err != nil {
-		if entered {
-			l.server.leave()
+		if admitted {
+			l.server.discharge()
 		}
 		return err
 	}
-	l.register(c)
+	l.assign(c)
 	return nil
 }
 
-// register begins to wait for a new connection's events, or hands it to the
+// assign begins to wait for a new connection's events, or hands it to the
 // loop that it was made for.
-func (l *loop) register(c *conn) {
+func (l *loop) assign(c *conn) {
 	if c.loop != l {
 		l.counters.Handoffs++
 		c.loop.load.Add(1)
-		c.loop.post(&l.counters, message{conn: c})
+		c.loop.post(&l.counters, message{conn: c, what: adopt})
 		return
 	}
 	l.load.Add(1)
@@ -214,18 +222,19 @@ func (l *loop) giveBack(i *input) {
 	}
 }
 
-// closed forgets a connection whose descriptors have been closed, which has
+// forget drops a connection whose descriptors have been closed, which has
 // taken them out of the epoll set too.
-func (l *loop) closed(c *conn) {
+func (l *loop) forget(c *conn) {
 	l.conns[c.fd], l.conns[c.idle.timer] = nil, nil
 	l.open--
 	l.load.Add(-1)
-	if !c.refused {
-		l.server.leave()
+	if !c.noRoom {
+		l.server.discharge()
 	}
 }
 
-// post sends a message from any thread; counters are the sender's own.
+// post sends a message from any thread; counters are the sender's own, or new
+// ones where it has none.
 func (l *loop) post(counters *netpoll.Counters, m message) {
 	l.inbox.Lock()
 	l.inbox.messages = append(l.inbox.messages, m)
@@ -239,19 +248,24 @@ func (l *loop) post(counters *netpoll.Counters, m message) {
 
 func (l *loop) readInbox() {
 	l.inbox.Lock()
-	messages := l.inbox.messages
-	l.inbox.messages = nil
+	l.taken, l.inbox.messages = l.inbox.messages, l.taken[:0]
 	l.inbox.Unlock()
-	for _, m := range messages {
-		switch {
-		case m.conn != nil:
-			l.adopt(m.conn)
-		case m.drain:
-			l.drain()
-		case m.kill:
-			l.each((*conn).close)
-			l.draining, l.killed = true, true
-		}
+	for _, m := range l.taken {
+		l.handleMessage(m)
+	}
+	clear(l.taken) // a closed connection shall not be kept alive
+}
+
+// handleMessage does what a message asks for.
+func (l *loop) handleMessage(m message) {
+	switch m.what {
+	case adopt:
+		l.adopt(m.conn)
+	case drain:
+		l.drain()
+	case kill:
+		l.draining, l.killed = true, true
+		l.each((*conn).close)
 	}
 }
 
@@ -262,7 +276,7 @@ func (l *loop) drain() {
 	l.each((*conn).drain)
 	if l.server.oneAcceptor && l == l.server.loops[0] {
 		for _, other := range l.server.loops[1:] {
-			other.post(&l.counters, message{drain: true})
+			other.post(&l.counters, message{what: drain})
 		}
 	}
 }

@@ -4,19 +4,20 @@ import (
 	"context"
 	"slices"
 
+	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// EndToEnd drives every stage at both commits, on hello and where its step must
-// show. A wrong answer at head is an error, whatever it does to the speed.
-func EndToEnd(ctx context.Context, b *run.Bench, base, head []run.Server) ([]Change, *report.Document, error) {
+// Plan puts every stage at both commits into b, on hello and where its step must
+// show, as far as this machine allows: see run.Bench.Fit.
+func Plan(b *run.Bench, base, head []run.Server) error {
 	for i, after := range head {
 		for _, name := range run.Targets(after.Name) {
 			w, err := workload.ByName(name)
 			if err != nil {
-				return nil, nil, err
+				return err
 			}
 			before := base[i]
 			before.Name, after.Name = "base "+run.Short(base[i].Name), "head "+run.Short(head[i].Name)
@@ -26,17 +27,24 @@ func EndToEnd(ctx context.Context, b *run.Bench, base, head []run.Server) ([]Cha
 			}
 		}
 	}
+	return b.Fit(load.ReadLimits())
+}
+
+// EndToEnd drives what Plan has planned. A wrong answer at head is an error,
+// whatever it does to the speed. What was measured before an error is returned
+// with it; the document is never nil.
+func EndToEnd(ctx context.Context, b *run.Bench) ([]Change, *report.Document, error) {
 	items := b.Items
 	d, err := b.Run(ctx)
+	found := slices.DeleteFunc(changes(d), func(c Change) bool { return !c.Ratio.Measured() })
 	if err != nil {
-		return nil, d, err
+		return found, d, err
 	}
-	found := changes(d)
 	// As with the benchmarks: what seems worse has to seem so twice.
 	doubtful := map[string]bool{}
-	for i, c := range found {
-		if c.Past() {
-			doubtful[d.Ratios[i].Head+" "+d.Ratios[i].Workload], doubtful[d.Ratios[i].Base+" "+d.Ratios[i].Workload] = true, true
+	for _, r := range d.Ratios {
+		if change(r).Past() {
+			doubtful[r.Head+" "+r.Workload], doubtful[r.Base+" "+r.Workload] = true, true
 		}
 	}
 	if len(doubtful) == 0 || d.Failure() != nil {
@@ -47,16 +55,20 @@ func EndToEnd(ctx context.Context, b *run.Bench, base, head []run.Server) ([]Cha
 	second.Items = slices.DeleteFunc(slices.Clone(items), func(i run.Item) bool { return !doubtful[i.Server.Name+" "+i.Workload.Name] })
 	again, err := second.Run(ctx)
 	if err != nil {
-		return nil, d, err
+		return found, d, err
 	}
 	return confirm(found, slices.DeleteFunc(changes(again), func(c Change) bool { return !c.Ratio.Measured() })), d, again.Failure()
 }
 
 func changes(d *report.Document) (out []Change) {
 	for _, r := range d.Ratios {
-		out = append(out, Change{
-			Layer: "end to end", Name: r.Head[len("head "):] + " on " + r.Workload, What: string(r.Metric), Rises: !r.Metric.LessIsBetter(), Ratio: r.Ratio, Limit: EndToEndLimit,
-		})
+		out = append(out, change(r))
 	}
 	return out
+}
+
+func change(r report.Ratio) Change {
+	return Change{
+		Layer: "end to end", Name: r.Head[len("head "):] + " on " + r.Workload, What: string(r.Metric), Rises: !r.Metric.LessIsBetter(), Ratio: r.Ratio, Limit: EndToEndLimit,
+	}
 }

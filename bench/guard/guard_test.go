@@ -4,6 +4,7 @@ package guard
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -38,7 +39,7 @@ func TestOnlyCertainAndLargeChangesCount(t *testing.T) {
 	require.True(t, speed.Worse())
 	require.Equal(t, "end to end, stage5 on hello: requests per second worse by 20.0% (head/base 0.80 [0.70, 0.85], limit 10%)", speed.Words())
 
-	r := Report{Base: "abc", Head: "def", Changes: []Change{speed, micro(bounded(1, 0.9, 1.1)), micro(bounded(0.5, 0.4, 0.6))}, Skipped: []string{"x is not there at base"}}
+	r := Report{Base: "abc", Head: "def", Ended: report.Complete, Remarks: []string{"Not quiet."}, Changes: []Change{speed, micro(bounded(1, 0.9, 1.1)), micro(bounded(0.5, 0.4, 0.6))}, Skipped: []string{"x is not there at base"}}
 	require.Len(t, r.Worse(), 1)
 	var out bytes.Buffer
 	r.Text(&out)
@@ -51,8 +52,21 @@ func TestOnlyCertainAndLargeChangesCount(t *testing.T) {
 	markdown, err := os.ReadFile(paths[1])
 	require.NoError(t, err)
 	require.Contains(t, string(markdown), "**worse**")
+	require.Equal(t, filepath.Join(folder, "guard.json"), paths[0])
+	require.Contains(t, out.String(), "· Not quiet.")
+
+	// Of what was cut short no more is claimed than was measured.
+	r.Ended, r.Changes = "interrupted", append(r.Changes, micro(stats.Interval{Median: 2, Rounds: 3}))
 	out.Reset()
-	(&Report{}).Text(&out)
+	r.Text(&out)
+	require.Contains(t, out.String(), "too few rounds to tell: 1 of the 4 comparisons")
+	require.Contains(t, out.String(), "not complete (interrupted)")
+	require.NotContains(t, out.String(), "nothing is worse")
+	paths, err = r.Write(folder)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(folder, "guard-partial.json"), paths[0])
+	out.Reset()
+	(&Report{Ended: report.Complete}).Text(&out)
 	require.Contains(t, out.String(), "nothing is worse by more than 5% (micro) or 10% (end to end)")
 }
 
@@ -92,6 +106,32 @@ func TestMicroFindsASlowerPath(t *testing.T) {
 	all := strings.Join(skipped, "\n")
 	require.Contains(t, all, "shared/http1 New is not there at base")
 	require.Contains(t, all, "the benchmarks of shared/netpoll do not build at base: it has no tests")
+}
+
+// What was measured before an interruption is kept, and nothing is called missing that only had no turn.
+func TestMicroKeepsWhatItHasWhenItIsStopped(t *testing.T) {
+	tree := func(name string) Tree {
+		root := t.TempDir()
+		for path, text := range map[string]string{
+			"go.mod": "module example.org/made\n\ngo 1.26\n", "shared/http1/x.go": "package http1\n", "shared/netpoll/x.go": "package netpoll\n",
+			"shared/http1/x_test.go": "package http1\n\nimport \"testing\"\n\nfunc BenchmarkJudge(b *testing.B) {\n\tfor b.Loop() {\n\t}\n}\n",
+		} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
+		}
+		return Tree{Name: name, Root: root}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes, _, err := Micro(ctx, tree("base"), tree("head"), nil, 1000, time.Millisecond, 1, func(text string) {
+		if strings.HasPrefix(text, "micro, round 3 of") {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Len(t, changes, 1)
+	require.Equal(t, 2, changes[0].Ratio.Rounds)
+	require.False(t, changes[0].Past())
 }
 
 // The benchmarks that are put beside the stages fit all of them.

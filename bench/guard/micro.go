@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -115,9 +115,10 @@ func Micro(ctx context.Context, base, head Tree, cpus []int, rounds int, each ti
 		}
 	}
 	m := microRun{cpus: cpus, rounds: rounds, each: each, random: rand.New(rand.NewPCG(seed, 1)), tell: tell}
-	changes, missing, err := m.measure(ctx, binaries, nil)
+	measured, err := m.measure(ctx, binaries, nil)
+	changes, missing := compare(measured)
 	if err != nil {
-		return nil, skipped, err
+		return changes, skipped, err // what is missing may only not have had its turn
 	}
 	skipped = append(skipped, missing...)
 	slices.Sort(skipped)
@@ -131,8 +132,12 @@ func Micro(ctx context.Context, base, head Tree, cpus []int, rounds int, each ti
 	if len(wanted) == 0 {
 		return changes, skipped, nil
 	}
-	again, _, err := m.measure(ctx, binaries, wanted)
-	return confirm(changes, again), skipped, err
+	second, err := m.measure(ctx, binaries, wanted)
+	if err != nil {
+		return changes, skipped, err
+	}
+	again, _ := compare(second)
+	return confirm(changes, again), skipped, nil
 }
 
 // confirm puts what a second look says of changes past their limits in the place
@@ -158,9 +163,11 @@ type microRun struct {
 	tell   func(string)
 }
 
-// measure runs the binaries, only the wanted benchmarks when there are any.
-func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[string]bool) (changes []Change, missing []string, err error) {
-	measured := map[string]map[string][]float64{"base": {}, "head": {}} // by benchmark, by round
+// measure runs the binaries, only the wanted benchmarks when there are any, and
+// returns the figures of base and head by benchmark and round: those that it has
+// when ctx ends, too.
+func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[string]bool) (map[string]map[string][]float64, error) {
+	measured := map[string]map[string][]float64{"base": {}, "head": {}}
 	for round := range m.rounds {
 		for _, i := range m.random.Perm(len(binaries)) {
 			b := binaries[i]
@@ -168,13 +175,17 @@ func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[str
 			if pattern == "" {
 				continue
 			}
-			m.tell(fmt.Sprintf("micro, round %d of %d: %s", round+1, m.rounds, b.pkg))
+			look := "micro"
+			if wanted != nil {
+				look = "micro, a second look"
+			}
+			m.tell(fmt.Sprintf(look+", round %d of %d: %s", round+1, m.rounds, b.pkg))
 			sides := []struct{ name, path string }{{"base", b.base}, {"head", b.head}}
 			m.random.Shuffle(2, func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
 			for _, side := range sides {
-				lines, err := run.Output(ctx, m.cpus, side.path, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", m.each.String(), "-test.cpu", "1")
+				lines, err := child.Output(ctx, m.cpus, side.path, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", m.each.String(), "-test.cpu", "1")
 				if err != nil {
-					return nil, nil, fmt.Errorf("benchmarks of %s at %s: %w", b.pkg, side.name, err)
+					return measured, fmt.Errorf("benchmarks of %s at %s: %w", b.pkg, side.name, err)
 				}
 				for name, value := range parse(lines) {
 					key := b.pkg + " " + name
@@ -187,6 +198,11 @@ func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[str
 			}
 		}
 	}
+	return measured, nil
+}
+
+// compare makes changes of what was measured at base and head; missing is what one of them lacks.
+func compare(measured map[string]map[string][]float64) (changes []Change, missing []string) {
 	for name, values := range measured["head"] {
 		if measured["base"][name] == nil {
 			missing = append(missing, name+" is not there at base")
@@ -200,7 +216,7 @@ func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[str
 		}
 	}
 	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
-	return changes, missing, nil
+	return changes, missing
 }
 
 // only is the pattern of a package's wanted benchmarks, "" when there are none.

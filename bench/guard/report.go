@@ -21,6 +21,8 @@ type Report struct {
 	Head    string   `json:"head"`
 	Changes []Change `json:"changes"`
 	Skipped []string `json:"skipped"`
+	Remarks []string `json:"remarks,omitempty"` // what disturbed it
+	Ended   string   `json:"ended"`             // report.Complete, or why it ended before
 
 	EndToEnd *report.Document `json:"end_to_end,omitempty"` // with every measurement
 }
@@ -50,7 +52,21 @@ func (r *Report) Text(out io.Writer) {
 	for _, line := range r.Skipped {
 		fmt.Fprintf(out, "left out: %s\n", line)
 	}
-	if len(worse) == 0 {
+	for _, line := range r.Remarks {
+		fmt.Fprintln(out, report.Wrap(line, 80))
+	}
+	few := 0
+	for _, c := range r.Changes {
+		if !c.Ratio.Bounded() {
+			few++
+		}
+	}
+	if few > 0 {
+		fmt.Fprintf(out, "too few rounds to tell: %d of the %d comparisons\n", few, len(r.Changes))
+	}
+	if r.Ended != report.Complete {
+		fmt.Fprintf(out, "not complete (%s): nothing is said of what was not measured\n", r.Ended)
+	} else if len(worse) == 0 {
 		fmt.Fprintf(out, "nothing is worse by more than %.0f%% (micro) or %.0f%% (end to end) with an interval that excludes no change\n", 100*MicroLimit, 100*EndToEndLimit)
 	}
 }
@@ -71,15 +87,26 @@ func (r *Report) Table(out io.Writer) {
 	for _, line := range r.Skipped {
 		fmt.Fprintf(out, "\nLeft out: %s.\n", line)
 	}
+	for _, line := range r.Remarks {
+		fmt.Fprintf(out, "\n%s\n", line)
+	}
+	if r.Ended != report.Complete {
+		fmt.Fprintf(out, "\nNot complete: %s.\n", r.Ended)
+	}
 }
 
-// Write leaves guard.json and guard.md in folder.
+// Write leaves guard.json and guard.md in folder; of a guard that did not
+// complete they are called guard-partial.
 func (r *Report) Write(folder string) ([]string, error) {
 	encoded, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
 		return nil, err
 	}
-	paths := []string{filepath.Join(folder, "guard.json"), filepath.Join(folder, "guard.md")}
+	name := "guard"
+	if r.Ended != report.Complete {
+		name += "-partial"
+	}
+	paths := []string{filepath.Join(folder, name+".json"), filepath.Join(folder, name+".md")}
 	if err := os.WriteFile(paths[0], append(encoded, '\n'), 0o644); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,9 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"strconv"
+	"time"
 )
 
 // maxHead bounds the head of an answer; a server that sends more without an
@@ -16,6 +18,7 @@ type head struct {
 	status int   // 100 to 999
 	length int64 // of the body
 	close  bool  // the server closes after this answer
+	date   int64 // seconds since 1970, 0 when there is none or it is not understood
 }
 
 var endOfHead = []byte("\r\n\r\n")
@@ -59,6 +62,10 @@ func parseHead(b []byte) (h head, ok bool, err error) {
 				return head{}, false, fmt.Errorf("bad Content-Length")
 			}
 			h.length = int64(n)
+		case bytes.EqualFold(name, []byte("Date")):
+			if at, err := time.Parse(http.TimeFormat, string(value)); err == nil {
+				h.date = at.Unix()
+			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			return head{}, false, fmt.Errorf("Transfer-Encoding in an answer: this generator wants Content-Length")
 		case bytes.EqualFold(name, []byte("Connection")):
@@ -92,6 +99,24 @@ type checker struct {
 	head     head   // what it says
 	whole    bool   // verified ends with the body
 	large    uint   // large bodies begun
+
+	dates bool   // the server has the same clock, so that its Date can be judged
+	stale uint64 // heads whose Date was not the time
+}
+
+// dateSlack is how many seconds a Date may be away from the time at which its
+// head is looked at: on a busy machine an answer may have waited for long.
+const dateSlack = 10
+
+// judgeDate counts a last head whose Date is not the time. It is called when a
+// head is new and when a phase ends: a Date that never changes has no new heads.
+func (c *checker) judgeDate() {
+	if !c.dates || c.head.date == 0 {
+		return
+	}
+	if away := time.Now().Unix() - c.head.date; away > dateSlack || away < -dateSlack {
+		c.stale++
+	}
 }
 
 const (
@@ -194,6 +219,7 @@ func (c *checker) beginHead(r *reading, b []byte) (used int, o outcome) {
 // since a small one is compared with it.
 func (c *checker) remember(b []byte, h head) {
 	c.head = h
+	c.judgeDate()
 	c.verified = append(c.verified[:0], b...)
 	c.whole = len(c.body) <= mergedBody
 	if c.whole {

@@ -55,9 +55,11 @@ func (l Limits) CheckDescriptors(w workload.Workload) error {
 	if l.HardDescriptors < n+ownFiles {
 		how = fmt.Sprintf("as root: prlimit --pid $$ --nofile=%d", n+ownFiles)
 	}
-	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: use --connections %d, or raise it first (%s)",
-		n, n+ownFiles, l.Descriptors, max(1, l.Descriptors-ownFiles), how)
+	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: raise it first (%s)", n, n+ownFiles, l.Descriptors, how)
 }
+
+// Room is how many connections there are descriptors for.
+func (l Limits) Room() int { return max(1, l.Descriptors-ownFiles) }
 
 // usable is the share of the port range that is planned with: others use ports too.
 const usable = 0.8
@@ -88,8 +90,8 @@ func (l Limits) Capped(w workload.Workload, threads int, loopback bool) (lines [
 			lines = append(lines, fmt.Sprintf("%s: %s connections are too many for the %s ports of one source address; give several with --source, or widen net.ipv4.ip_local_port_range.", w.Name, count(w.Total()), count(l.Ports)))
 		}
 	}
-	if loopback && l.Backlog > 0 && l.Backlog < min(w.Total(), threads*atOnce) {
-		lines = append(lines, fmt.Sprintf("%s: the listen queue holds %d (net.core.somaxconn), so connections are made only %d at a time.", w.Name, l.Backlog, max(1, l.Backlog/threads)*threads))
+	if loopback && l.Backlog > 0 && l.Backlog < min(w.Total(), longQueue) {
+		lines = append(lines, fmt.Sprintf("%s: the listen queue holds %d (net.core.somaxconn), so connections are made only %d at a time.", w.Name, l.Backlog, max(1, min(atOnce, l.Backlog/threads))*threads))
 	}
 	return lines
 }

@@ -78,12 +78,17 @@ type Result struct {
 	Reconnects    uint64            `json:"reconnects"`               // connections made anew, wanted or not
 	Errors        map[string]uint64 `json:"errors,omitempty"`         // wrong answers and lost connections, by kind
 
-	Seconds           float64 `json:"seconds"`
-	Requests          uint64  `json:"requests"` // right answers within Seconds
-	Late              uint64  `json:"late"`     // right answers to requests due within Seconds that came after
-	Unsent            uint64  `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
-	RequestsPerSecond float64 `json:"requests_per_second"`
-	BytesRead         uint64  `json:"bytes_read"`
+	// StaleDates counts heads, among those that were looked at, whose Date was more than ten seconds away
+	// from the time. Looked at are one of each second, and the last; none if the server is not on this machine.
+	StaleDates uint64 `json:"stale_dates,omitempty"`
+
+	Began             time.Time `json:"began,omitzero"` // the measured part, by the clock of the generator's machine
+	Seconds           float64   `json:"seconds"`
+	Requests          uint64    `json:"requests"` // right answers within Seconds
+	Late              uint64    `json:"late"`     // right answers to requests due within Seconds that came after
+	Unsent            uint64    `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
+	RequestsPerSecond float64   `json:"requests_per_second"`
+	BytesRead         uint64    `json:"bytes_read"`
 
 	Latency   Latency `json:"latency"`
 	Histogram string  `json:"histogram,omitempty"` // of nanoseconds; HdrHistogram's V2 compressed form in base64
@@ -100,6 +105,10 @@ type Result struct {
 	// Elapsed is what the CPU times are to be set against: until the last
 	// answer, so a little longer than Seconds.
 	Elapsed float64 `json:"elapsed_seconds"`
+
+	// Overlap is for merged results: the share of the longest measured part in
+	// which all generators measured. Rates add up only as far as that is near 1.
+	Overlap float64 `json:"overlap,omitempty"`
 }
 
 // Latency is in nanoseconds, from just before a request was sent, or from when
@@ -241,6 +250,7 @@ func (s *threads) measure(r *Result) error {
 			return err
 		}
 	}
+	r.Began = time.Now().UTC()
 	begin := s.now()
 	err = s.run(phase{kind: measuring, length: s.o.Duration, timeout: s.o.Timeout})
 	elapsed := s.now() - begin
@@ -265,6 +275,7 @@ func (s *threads) collect(r *Result) {
 		r.Late += t.late
 		r.Unsent += t.unsent
 		r.Reconnects += t.reconnects
+		r.StaleDates += t.checker.stale
 		done := t.counters.Sub(t.before)
 		r.BytesRead += done.ReadBytes
 		r.ClientReads += done.Reads

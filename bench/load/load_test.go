@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -185,6 +186,60 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 			require.Zero(t, result.Latency.Max, "a wrong answer has no latency either")
 		})
 	}
+}
+
+// A server that is always one answer ahead of the requests would have no latency.
+func TestAnswersThatNobodyAskedForAreErrors(t *testing.T) {
+	var connections atomic.Int64
+	given := make(chan struct{}, 8)
+	r := rig(t, func(c net.Conn, next func() bool) {
+		if connections.Add(1) > 8 {
+			say(good)(c, next)
+			return
+		}
+		io.WriteString(c, good)
+		given <- struct{}{}
+		for next() { // answered already
+		}
+	})
+	result, err := Run(t.Context(), options(r, func(o *Options) {
+		o.Warmup = 0
+		o.AtRest = func() error { // nothing has been sent, and every answer is there
+			for range 8 {
+				<-given
+			}
+			return nil
+		}
+	}))
+	require.NoError(t, err)
+	require.Equal(t, map[string]uint64{"answer to no request": 8}, result.Errors)
+}
+
+func TestDatesThatStandStillAreSeen(t *testing.T) {
+	with := func(date string) string {
+		return "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nDate: " + date + "\r\n\r\nHello"
+	}
+	for name, c := range map[string]struct {
+		text  string
+		stale bool
+	}{
+		"none": {good, false}, "right": {with(time.Now().UTC().Format(http.TimeFormat)), false},
+		"old": {with("Mon, 01 Jan 2024 00:00:00 GMT"), true}, "future": {with("Fri, 01 Jan 2100 00:00:00 GMT"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := Run(t.Context(), options(rig(t, say(c.text))))
+			require.NoError(t, err)
+			require.Zero(t, result.Failures(), "%v", result.Errors)
+			require.Equal(t, c.stale, result.StaleDates > 0)
+		})
+	}
+	// One that was right when the run began is looked at again at the end.
+	c := checker{dates: true, head: head{date: time.Now().Unix()}}
+	c.judgeDate()
+	require.Zero(t, c.stale)
+	c.head.date -= dateSlack + 1
+	c.judgeDate()
+	require.EqualValues(t, 1, c.stale)
 }
 
 func TestOneWrongByteAmongManyIsSeen(t *testing.T) {

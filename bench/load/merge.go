@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -18,14 +19,20 @@ func Merge(results []Result) (Result, error) {
 	out := results[0]
 	out.Errors, out.ConnectErrors = map[string]uint64{}, map[string]uint64{}
 	out.Threads, out.Connections, out.Idle, out.Sources, out.Rate = 0, 0, 0, 0, 0
-	out.Established, out.Answered, out.Reconnects = 0, 0, 0
+	out.Established, out.Answered, out.Reconnects, out.StaleDates = 0, 0, 0, 0
 	out.Seconds, out.Elapsed, out.Requests, out.Late, out.Unsent, out.RequestsPerSecond, out.BytesRead = 0, 0, 0, 0, 0, 0, 0
 	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPU = 0, 0, 0, 0
 	out.ServerCPU, out.ServerCPUPerRequest, out.ClientCPUPerRequest = 0, 0, 0
+	out.Overlap = overlap(results)
 	all := NewHistogram()
 	for i, r := range results {
 		if r.Workload != out.Workload || r.Pipeline != out.Pipeline {
 			return Result{}, fmt.Errorf("result %d is of %s, %d at once, the first of %s, %d at once: only like results can be merged", i+1, r.Workload, r.Pipeline, out.Workload, out.Pipeline)
+		}
+		for j, other := range results[:i] {
+			if r.Histogram == other.Histogram && r.Began.Equal(other.Began) && !r.Began.IsZero() {
+				return Result{}, fmt.Errorf("result %d is result %d once more", i+1, j+1)
+			}
 		}
 		if r.Target != out.Target {
 			out.Target = "several addresses"
@@ -43,6 +50,7 @@ func Merge(results []Result) (Result, error) {
 		out.Established += r.Established
 		out.Answered += r.Answered
 		out.Reconnects += r.Reconnects
+		out.StaleDates += r.StaleDates
 		out.Requests += r.Requests
 		out.Late += r.Late
 		out.Unsent += r.Unsent
@@ -53,6 +61,9 @@ func Merge(results []Result) (Result, error) {
 		out.ClientCPU += r.ClientCPU
 		// Each measured in its own window, so that rates add up, not requests over one time.
 		out.RequestsPerSecond += r.RequestsPerSecond
+		if r.Began.Before(out.Began) {
+			out.Began = r.Began
+		}
 		out.Seconds = max(out.Seconds, r.Seconds)
 		out.Elapsed = max(out.Elapsed, r.Elapsed)
 		add(out.Errors, r.Errors)
@@ -68,4 +79,31 @@ func Merge(results []Result) (Result, error) {
 	}
 	out.Histogram = string(encoded)
 	return out, nil
+}
+
+// never is the overlap of results that were not measured at the same time; 0 is unknown.
+const never = 1e-9
+
+// overlap is the share of the longest measured part in which all were measuring,
+// 0 when they did not say when they began.
+func overlap(results []Result) float64 {
+	var first, last time.Time // of the time in which all were
+	longest := 0.0
+	for i, r := range results {
+		if r.Began.IsZero() {
+			return 0
+		}
+		end := r.Began.Add(time.Duration(r.Seconds * float64(time.Second)))
+		if i == 0 || r.Began.After(first) {
+			first = r.Began
+		}
+		if i == 0 || end.Before(last) {
+			last = end
+		}
+		longest = max(longest, r.Seconds)
+	}
+	if longest == 0 || !last.After(first) {
+		return never
+	}
+	return last.Sub(first).Seconds() / longest
 }

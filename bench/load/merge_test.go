@@ -2,6 +2,7 @@ package load
 
 import (
 	"testing"
+	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,26 @@ func TestMergeReadsPercentilesFromAllLatencies(t *testing.T) {
 	again, err := Merge([]Result{merged, quick})
 	require.NoError(t, err, "what was merged can be merged")
 	require.EqualValues(t, 38, again.Requests)
+}
+
+func TestMergeTellsWhetherGeneratorsRanTogether(t *testing.T) {
+	at := func(second float64) Result {
+		r := made(t, 1, 1, 2)
+		r.Began = time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(second * 1e9))
+		return r
+	}
+	for want, results := range map[float64][]Result{
+		0.75:  {at(1), at(1.5)}, // each takes two seconds
+		0.5:   {at(1), at(1.5), at(2)},
+		never: {at(1), at(10)},
+		0:     {at(1), made(t, 1, 1)},
+	} {
+		merged, err := Merge(results)
+		require.NoError(t, err)
+		require.InDelta(t, want, merged.Overlap, 1e-12)
+	}
+	_, err := Merge([]Result{at(1), at(3), at(1)})
+	require.EqualError(t, err, "result 3 is result 1 once more")
 }
 
 func TestMergeRefusesWhatIsNotAlike(t *testing.T) {

@@ -65,6 +65,7 @@ func startThreads(o *Options, address netpoll.Address) (*threads, error) {
 		t.sources, t.atOnce = sources, atOnce
 		if limits.Backlog > 0 && loopback(address) {
 			t.atOnce = max(1, min(atOnce, limits.Backlog/count))
+			t.shortQueue = limits.Backlog < min(o.Workload.Total(), longQueue)
 		}
 		s.all = append(s.all, t)
 		go t.serve()

@@ -157,7 +157,7 @@ func sitesOf(before, after *profile.Profile, requests float64) (map[site]amount,
 	add := func(p *profile.Profile, sign float64) {
 		for _, s := range p.Sample {
 			f := frames(s)
-			if ofTheProfiler(f) {
+			if isAdmin(f) {
 				continue
 			}
 			where := siteOf(f)
@@ -183,17 +183,6 @@ func sitesOf(before, after *profile.Profile, requests float64) (map[site]amount,
 	return sites, all, nil
 }
 
-// ofTheProfiler tells whether an allocation is there only because somebody looks.
-func ofTheProfiler(frames []frame) bool {
-	for _, f := range frames {
-		if strings.HasPrefix(f.name, "net/http.(*conn)") || strings.HasPrefix(f.name, "net/http.(*Server)") || strings.HasPrefix(f.name, "net/http.(*connReader)") ||
-			strings.HasPrefix(f.name, "runtime/pprof.") || strings.HasPrefix(f.name, "net/http/pprof.") {
-			return true
-		}
-	}
-	return false
-}
-
 func siteOf(frames []frame) (s site) {
 	for _, f := range frames {
 		if s.where == "" && f.kind != runtimeCode && f.kind != kernelCode {
@@ -212,11 +201,20 @@ func siteOf(frames []frame) (s site) {
 	return s
 }
 
+// String leaves away the folders and the marks of receivers, so that a table of
+// six stages has room for it.
 func (s site) String() string {
+	where := plainName(s.where)
 	if s.whom == "" {
-		return s.where
+		return where
 	}
-	return s.where + ", for " + s.whom
+	return where + " for " + plainName(s.whom)
+}
+
+// plainName is "textproto.Reader.ReadLine" for "net/textproto.(*Reader).ReadLine".
+func plainName(name string) string {
+	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "main.")
+	return strings.NewReplacer("(*", "", ")", "").Replace(name)
 }
 
 // sorted are the sites of several views, those with the most objects first.
@@ -249,25 +247,19 @@ func (v *allocView) text(out io.Writer) {
 // allocTable shows several servers side by side, objects only.
 func allocTable(out io.Writer, views []*allocView) {
 	fmt.Fprintf(out, "Heap objects per request on %s, by site\n\n", views[0].workload)
-	for _, v := range views {
-		fmt.Fprintf(out, " %8s", short(v.server))
-	}
-	fmt.Fprintln(out)
-	row := func(name string, format string, value func(*allocView) float64) {
+	row := func(name string, value func(*allocView) string) {
+		figures := ""
 		for _, v := range views {
-			if n := value(v); n == 0 {
-				fmt.Fprintf(out, " %8s", "–")
-			} else {
-				fmt.Fprintf(out, " "+format, n)
-			}
+			figures += fmt.Sprintf("%6s ", value(v))
 		}
-		fmt.Fprintf(out, "  %s\n", name)
+		say(out, figures+" ", strings.Repeat(" ", 7*len(views)+3), name)
 	}
+	row("", func(v *allocView) string { return short(v.server) })
 	for _, where := range sorted(views...) {
-		row(where.String(), "%8.3f", func(v *allocView) float64 { return v.sites[where].objects })
+		row(where.String(), func(v *allocView) string { return count(v.sites[where].objects) })
 	}
-	row("objects in all", "%8.3f", func(v *allocView) float64 { return v.all.objects })
-	row("bytes in all", "%8.1f", func(v *allocView) float64 { return v.all.bytes })
+	row("objects in all", func(v *allocView) string { return count(v.all.objects) })
+	row("bytes in all", func(v *allocView) string { return count(v.all.bytes) })
 	fmt.Fprintln(out)
 }
 
@@ -297,18 +289,14 @@ func (l *lab) allocMatrix(cmd *cobra.Command, servers []run.Server, views []*all
 	}
 	fmt.Fprintf(out, "Heap objects per request, by workload\n\n")
 	for _, server := range servers {
-		fmt.Fprintf(out, " %8s", short(server.Name))
+		fmt.Fprintf(out, "%6s ", short(server.Name))
 	}
 	fmt.Fprintln(out)
 	for _, name := range frugal {
 		for _, a := range sums[name] {
-			if a.objects == 0 {
-				fmt.Fprintf(out, " %8s", "–")
-			} else {
-				fmt.Fprintf(out, " %8.3f", a.objects)
-			}
+			fmt.Fprintf(out, "%6s ", count(a.objects))
 		}
-		fmt.Fprintf(out, "  %s\n", name)
+		fmt.Fprintf(out, " %s\n", name)
 	}
 	return nil
 }

@@ -153,12 +153,14 @@ func says(f frame, inKernel bool) (category, bool) {
 	return programFunction(f)
 }
 
-// isAdmin tells whether a stack is that of the admin listener, or of a profiler.
+// isAdmin tells whether a stack is that of the admin listener, or of a profiler:
+// there only because somebody looks.
 func isAdmin(frames []frame) bool {
 	for _, f := range frames {
-		switch f.name {
-		case "net/http.(*conn).serve", "net/http.(*Server).Serve", "runtime/pprof.profileWriter", "runtime.sigprof":
-			return true
+		for _, prefix := range []string{"net/http.(*conn)", "net/http.(*Server)", "net/http.(*connReader)", "net/http/pprof.", "runtime/pprof.", "runtime.sigprof"} {
+			if strings.HasPrefix(f.name, prefix) {
+				return true
+			}
 		}
 	}
 	return false

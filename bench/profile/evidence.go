@@ -3,7 +3,6 @@ package profile
 import (
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -97,8 +96,13 @@ func (j *journey) look(ctx context.Context) error {
 	return nil
 }
 
+// say prints a sentence, and row a line of a table.
 func (j *journey) say(format string, args ...any) {
-	fmt.Fprintf(j.out, "  "+format+"\n", args...)
+	say(j.out, "  ", "    ", fmt.Sprintf(format, args...))
+}
+
+func (j *journey) row(format string, args ...any) {
+	fmt.Fprintln(j.out, strings.TrimRight("  "+fmt.Sprintf(format, args...), " "))
 }
 
 // showCategories gives the share of some categories and Amdahl's ceiling.
@@ -112,33 +116,34 @@ func (j *journey) showCategories(r *record, e evidence) {
 		rows = append(rows, fmt.Sprintf("%s %.2f µs", name, parts[i]/1e3))
 	}
 	share := sum / r.outcome.cpu()
-	j.say("CPU time of %s on %s: %.2f µs per request (%s, %s samples), of it", r.server, r.workload, r.outcome.cpu()/1e3, r.source, thousands(r.samples))
-	j.say("  %s: %s in all", strings.Join(rows, ", "), percent(share))
+	text := fmt.Sprintf("Of the %.2f µs of CPU time that a request on %s costs %s (%s, %s samples), %s in all are %s:",
+		r.outcome.cpu()/1e3, r.workload, j.called(r.server), r.source, thousands(r.samples), percent(share), strings.Join(rows, ", "))
 	switch {
 	case e.Saves < 0:
-		j.say("  with %.0f%% more of it, the server would lose up to %s", -100*e.Saves, percent(1-1/(1-share*e.Saves)))
+		text += fmt.Sprintf(" with %.0f%% more of it, the server would lose up to %s.", -100*e.Saves, percent(1-1/(1-share*e.Saves)))
 	case e.Saves < 1:
-		j.say("  if %.0f%% of that were saved, the server could gain %s at most", 100*e.Saves, percent(ceiling(share*e.Saves)))
+		text += fmt.Sprintf(" if %.0f%% of that were saved, the server could gain %s at most.", 100*e.Saves, percent(ceiling(share*e.Saves)))
 	default:
-		j.say("  if none of it were left, the server could gain %s at most", percent(ceiling(share)))
+		text += fmt.Sprintf(" if none of it were left, the server could gain %s at most.", percent(ceiling(share)))
 	}
+	j.say("%s", text)
 }
 
 // showOutside gives the time in some functions that is not in those below them,
 // before and after the change.
 func (j *journey) showOutside(before, after *record, e evidence) {
-	j.say("CPU time on %s (%s)", before.workload, before.source)
+	j.say("CPU time of a request on %s, by %s:", before.workload, before.source)
 	for _, r := range []*record{before, after} {
 		within, around := r.outside(e)
 		if within+around == 0 {
-			j.say("  this source does not see into the kernel, where the two calls differ")
+			j.say("This source does not see into the kernel, where the two calls differ.")
 			return
 		}
-		j.say("  %-14s %5.2f µs (%s) in %s, %.2f µs (%s) in the call around it; %s samples", r.server+":",
+		j.say("%s: %.2f µs (%s) in %s, %.2f µs (%s) in the call around it; %s samples.", j.called(r.server),
 			r.perRequest(within)/1e3, percent(float64(within)/float64(r.weight)), strings.Join(e.Within, ", "),
 			r.perRequest(around)/1e3, percent(float64(around)/float64(r.weight)), thousands(r.samples))
 	}
-	j.say("  only the call around it is another one")
+	j.say("Only the call around it is another one.")
 }
 
 // outside weighs the stacks that have one of the inner functions, and those that
@@ -161,7 +166,7 @@ func (r *record) outside(e evidence) (within, around int64) {
 // showCounters drives the server before and after the change for a moment.
 func (j *journey) showCounters(ctx context.Context, workloads []workload.Workload, e evidence) error {
 	const moment = 200 * time.Millisecond
-	j.say("%-24s %14s %14s   per request", "counters", j.base.Name, j.changed.Name)
+	j.row("%-36s %8s  %16s", "counters, per request", j.base.Name, j.changed.Name)
 	for _, w := range workloads {
 		var both []outcome
 		for _, server := range []run.Server{j.base, j.changed} {
@@ -185,21 +190,10 @@ func (j *journey) showCounters(ctx context.Context, workloads []workload.Workloa
 				}
 				return o.perRequest(name)
 			}
-			j.say("  %-22s %14s %14s", w.Name+": "+strings.ReplaceAll(name, "_", " "), tidy(value(both[0])), tidy(value(both[1])))
+			j.row("%-36s %8s  %16s", w.Name+": "+strings.ReplaceAll(name, "_", " "), count(value(both[0])), count(value(both[1])))
 		}
 	}
 	return nil
-}
-
-// tidy writes a count per request.
-func tidy(v float64) string {
-	switch {
-	case v == 0:
-		return "0"
-	case v >= 100:
-		return thousands(int64(math.Round(v)))
-	}
-	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
 // showNoise measures one server against itself, a few times and briefly.
@@ -221,8 +215,7 @@ func (j *journey) showNoise(ctx context.Context, w workload.Workload) error {
 		speeds = append(speeds, o.result.RequestsPerSecond)
 	}
 	least, most := slices.Min(speeds), slices.Max(speeds)
-	j.say("%s measured %d times, each on its own: from %s to %s requests per second.", j.base.Name, times, thousands(int64(least)), thousands(int64(most)))
-	j.say("  so any one of these against another is a \"difference\" of up to %s, and nothing has changed", percent(most/least-1))
+	j.say("%s measured %d times, each on its own: from %s to %s requests per second. So any one of these against another is a \"difference\" of up to %s, and nothing has changed.", j.base.Name, times, thousands(int64(least)), thousands(int64(most)), percent(most/least-1))
 	return nil
 }
 
@@ -253,7 +246,7 @@ func (j *journey) bench(ctx context.Context) error {
 			return fmt.Errorf("the benchmark of %s printed what is not understood: %s", t.Name, oneLine(text))
 		}
 	}
-	j.say("go test -bench says of %s: %.1f ns before, %.1f ns after (with what it leads to, %.1f and %.1f ns)", what.What,
+	j.say("go test -bench says of %s: %.1f ns before, %.1f ns after (with what it leads to, %.1f and %.1f ns).", what.What,
 		results[0][what.Whole]-results[0][what.Less], results[1][what.Whole]-results[1][what.Less], results[0][what.Whole], results[1][what.Whole])
 	return nil
 }

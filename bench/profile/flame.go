@@ -45,6 +45,8 @@ kernel as well, where it is installed and allowed.`,
 			switch {
 			case running != "" && len(args) > 0:
 				return errors.New("--admin names a server that runs: leave the stage away")
+			case running != "" && source != sourceBoth && source != sourceGo:
+				return errors.New("--admin records with the profiler in the server: --source perf and auto are for a stage that this command starts")
 			case running == "" && (len(args) < 1 || len(args) > 2):
 				return errors.New("flame needs one stage, or two to compare: for example ladder flame 3, or ladder flame 2 3")
 			}
@@ -100,7 +102,7 @@ func (l *lab) writeFlame(out io.Writer, sides [][]*record) error {
 		names = append(names, short(records[0].server))
 	}
 	workload := sides[0][0].workload
-	newWhereTable(sides).text(out)
+	newWhereTable(sides).text(out, columnsOf(out))
 	page := newPage(sides, run.Revision(l.root))
 	path := filepath.Join(l.out, fmt.Sprintf("flame-%s-%s.html", strings.Join(names, "-"), workload))
 	if err := writeFile(path, page.write); err != nil {

@@ -141,8 +141,66 @@ func TestNoBrokenFile(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Zoom and search, in a real browser where there is one.
+// Zoom and search, in a real browser where there is one: as a link asks for them,
+// and by mouse and keys.
 func TestPageWorksInABrowser(t *testing.T) {
+	t.Parallel()
+	t.Run("link", func(t *testing.T) {
+		t.Parallel()
+		html := browse(t, "", "#graph=stage0&search=tcp_sendmsg&zoom=main.(*conn).parse")
+		require.Regexp(t, `<output id="matched"[^>]*>[0-9.]+% of the whole</output>`, html)
+		require.Regexp(t, `<p id="detail"[^>]*>main\.\(\*conn\)\.parse — [0-9.]+% of the whole, [0-9.]+ µs per request`, html)
+		require.Regexp(t, `class="frame project faded"[^>]*>main\.\(\*loop\)\.run<`, html, "what lies below the frame that is zoomed into")
+		require.NotContains(t, html, ">tcp_sendmsg<", "nothing beside it is drawn")
+		require.Contains(t, html, `<button id="out" type="button">`, "zoomed, so that one can zoom out")
+	})
+	t.Run("mouse and keys", func(t *testing.T) {
+		t.Parallel()
+		html := browse(t, interaction, "#graph=stage0")
+		_, text, ok := strings.Cut(html, `<pre id="log">`)
+		require.True(t, ok)
+		text, _, _ = strings.Cut(text, "</pre>")
+		var log []string
+		require.NoError(t, json.Unmarshal([]byte(text), &log))
+		require.Len(t, log, 8)
+		require.Regexp(t, `^main\.\(\*conn\)\.parse — [0-9.]+% of the whole`, log[0], "hover")
+		require.Equal(t, "100% true", log[1], "a click zooms in")
+		require.Regexp(t, `^[0-9.]+% of the whole$`, log[2], "search")
+		require.Equal(t, "none", log[3], "nothing beside the zoomed frame is drawn, found or not")
+		require.Equal(t, "false", log[4], "Escape zooms out")
+		require.Regexp(t, `^[1-9][0-9]*$`, log[5], "what is found is marked")
+		require.Regexp(t, `^kernel runtime library project`, log[6], "four colours that differ")
+		require.Regexp(t, `perf.*stage0 20\.00 µs.*stage1 10\.00 µs`, log[7], "another graph")
+	})
+}
+
+const interaction = `<pre id="log"></pre><script>
+const log = [], find = (name) => [...document.querySelectorAll('.frame')].find((e) => e.node.name === name);
+const text = (id) => document.getElementById(id).textContent;
+const parse = find('main.(*conn).parse');
+parse.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
+log.push(text('detail'));
+parse.click();
+log.push(Math.round(parseFloat(find('main.(*conn).parse').style.width)) + '% ' + !document.getElementById('out').disabled);
+const search = document.getElementById('search');
+search.value = 'tcp_sendmsg';
+search.dispatchEvent(new Event('input'));
+log.push(text('matched'));
+log.push(find('tcp_sendmsg') ? 'drawn' : 'none');
+document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+log.push(String(!document.getElementById('out').disabled));
+log.push(String(document.querySelectorAll('.frame.match').length));
+const kinds = ['kernel', 'runtime', 'library', 'project'];
+const colours = new Set(kinds.map((k) => getComputedStyle(document.querySelector('.frame.' + k + ':not(.match)')).backgroundColor));
+log.push(colours.size === 4 ? kinds.join(' ') : [...colours].join(' '));
+[...document.querySelectorAll('#graphs button')].find((b) => b.textContent === 'difference').click();
+log.push(text('about'));
+document.getElementById('log').textContent = JSON.stringify(log);
+</script>`
+
+// browse opens a page of two servers, with more of HTML at its end, and returns what it became.
+func browse(t *testing.T, more, fragment string) string {
+	t.Helper()
 	var browser string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -155,17 +213,18 @@ func TestPageWorksInABrowser(t *testing.T) {
 	}
 	folder := t.TempDir()
 	path := filepath.Join(folder, "flame.html")
-	require.NoError(t, writeFile(path, newPage([][]*record{{recorded(t, "perf")}, {half(t)}}, "").write))
+	page := newPage([][]*record{{recorded(t, "perf")}, {half(t)}}, "")
+	require.NoError(t, writeFile(path, func(w io.Writer) error {
+		if err := page.write(w); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, more)
+		return err
+	}))
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-		"--user-data-dir="+filepath.Join(folder, "browser"), "--window-size=1400,900", "--dump-dom",
-		"file://"+path+"#graph=stage0&search=tcp_sendmsg&zoom=main.(*conn).parse")
+		"--user-data-dir="+filepath.Join(folder, "browser"), "--window-size=1400,900", "--dump-dom", "file://"+path+fragment)
 	cmd.Env = append(os.Environ(), "HOME="+folder)
 	out, err := cmd.Output()
 	require.NoError(t, err)
-	html := string(out)
-	require.Regexp(t, `<output id="matched"[^>]*>[0-9.]+% of the whole</output>`, html)
-	require.Regexp(t, `<p id="detail"[^>]*>main\.\(\*conn\)\.parse — [0-9.]+% of the whole, [0-9.]+ µs per request`, html)
-	require.Regexp(t, `class="frame project faded"[^>]*>main\.\(\*loop\)\.run<`, html, "what lies below the frame that is zoomed into")
-	require.NotContains(t, html, ">tcp_sendmsg<", "nothing beside it is drawn")
-	require.Contains(t, html, `<button id="out" type="button">`, "zoomed, so that one can zoom out")
+	return string(out)
 }

@@ -98,12 +98,12 @@ func TestStraceReportIsRead(t *testing.T) {
 
 func TestPerfStatIsRead(t *testing.T) {
 	counts, err := parseStat(`123456789,,instructions,1000,100.00,1.50,insn per cycle
-82304526,,cycles:u,1000,100.00,,
+82304526,,cycles,1000,100.00,,
 <not supported>,,cache-misses,0,100.00,,
 4711,,context-switches,1000,100.00,,
 `)
 	require.NoError(t, err)
-	require.Equal(t, map[string]float64{"instructions": 123456789, "cycles": 82304526, "context-switches": 4711}, counts)
+	require.Equal(t, statCounts{of: map[string]float64{"instructions": 123456789, "cycles": 82304526, "context-switches": 4711}}, counts)
 
 	var out strings.Builder
 	statTable(&out, []*statView{{server: "stage3-native-parser", workload: "hello", requests: 1000, counts: counts}})
@@ -116,6 +116,16 @@ func TestPerfStatIsRead(t *testing.T) {
 	out.Reset()
 	statTable(&out, []*statView{{server: "stage3-native-parser", workload: "hello", requests: 1000, counts: counts}})
 	require.Contains(t, out.String(), "no hardware counters")
+	require.NotContains(t, out.String(), "perf_event_paranoid")
+
+	// Without permission perf counts nothing that happens in the kernel, and says 0.
+	counts, err = parseStat("900,,instructions:u,1,100.00,,\n0,,context-switches:u,1,100.00,,\n0,,cpu-migrations:u,1,100.00,,\n46,,page-faults:u,1,100.00,,\n")
+	require.NoError(t, err)
+	require.Equal(t, statCounts{of: map[string]float64{"instructions": 900, "page-faults": 46}, userOnly: true}, counts)
+	out.Reset()
+	statTable(&out, []*statView{{server: "stage3-native-parser", workload: "hello", requests: 1000, counts: counts}})
+	require.Contains(t, out.String(), "sudo sysctl kernel.perf_event_paranoid=1")
+	require.Regexp(t, `Not counted here:[^.]*context switches`, out.String())
 
 	_, err = parseStat("perf: command not understood\n")
 	require.ErrorContains(t, err, "not understood")

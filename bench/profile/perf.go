@@ -11,10 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/qps-ladder/qps-ladder/bench/child"
 )
 
 // perfRecorder samples a server with perf, stacks of kernel and program
@@ -25,7 +26,7 @@ type perfRecorder struct {
 
 	folder  string
 	control *perfControl
-	process *process
+	process *child.Child
 	binary  string
 	stopped bool
 
@@ -125,9 +126,9 @@ func (r *perfRecorder) start(ctx context.Context, s *session) error {
 		return err
 	}
 	r.control, r.binary, r.stopped = control, s.path, false
-	r.process, err = start(ctx, command{name: "perf record", path: "perf", cpus: r.cpus, files: files, args: []string{
+	r.process, err = child.Start(ctx, child.Command{Name: "perf record", Path: "perf", CPUs: r.cpus, Files: files, Args: []string{
 		"record", "-q", "-g", "-e", r.event, "-F", strconv.Itoa(perfRate), "-D", "-1", "--control", "fd:3,4",
-		"-p", strconv.Itoa(s.pid()), "-o", r.data(),
+		"-p", strconv.Itoa(s.PID()), "-o", r.data(),
 	}})
 	if err != nil {
 		return err
@@ -136,8 +137,8 @@ func (r *perfRecorder) start(ctx context.Context, s *session) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.process.end()
-		return perfRefused(r.process.text(), err)
+		r.process.End()
+		return perfRefused(r.process.Complaints(), err)
 	}
 	return nil
 }
@@ -188,13 +189,13 @@ func (c *perfControl) close() {
 // finish ends the sampling; profile then reads what there is.
 func (r *perfRecorder) finish(context.Context) error {
 	// One that has ended by itself has lost its server, or was killed.
-	if !r.process.alive() {
-		return r.process.obituary()
+	if !r.process.Alive() {
+		return r.process.Obituary("")
 	}
 	if err := r.control.order("disable"); err != nil {
 		return fmt.Errorf("perf does not stop: %w", err)
 	}
-	if err := r.process.stop(syscall.SIGINT); err != nil {
+	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
 		return err
 	}
 	r.stopped = true
@@ -203,7 +204,7 @@ func (r *perfRecorder) finish(context.Context) error {
 
 func (r *perfRecorder) abandon() {
 	if r.process != nil {
-		r.process.end()
+		r.process.End()
 		r.control.close()
 		r.process = nil
 	}

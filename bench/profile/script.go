@@ -17,6 +17,8 @@ const unknown = "[unknown]"
 // kernelImage is what perf calls the kernel itself; modules stand in brackets too.
 const kernelImage = "[kernel.kallsyms]"
 
+const maxLine = 1 << 20 // of what perf script prints: a frame with a long name
+
 var errNoSamples = errors.New("the profile holds no sample: the server was idle, or the time too short")
 
 // builder puts a profile together, one stack at a time.

@@ -2,13 +2,9 @@ package profile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
@@ -27,62 +23,31 @@ type lab struct {
 	warmup  time.Duration
 }
 
-// A session is a server that runs. One goroutine uses it.
-type session struct {
-	lab     *lab
-	name    string
-	path    string
-	process *process
-	address string
-	admin   *admin
-}
+// endLimit is how long perf or strace may take to end, and to write what they have.
+const endLimit = 20 * time.Second
 
-const (
-	readyLimit = 15 * time.Second
-	loadSlack  = time.Minute // beyond the time that the generator is told to take
-)
+// A session is a server that runs, and its admin listener. One goroutine uses it.
+type session struct {
+	*run.Running
+	lab   *lab
+	path  string // of the binary
+	admin *admin
+}
 
 // begin starts a server, with variables beside those of this process.
 func (l *lab) begin(ctx context.Context, server run.Server, env ...string) (*session, error) {
-	args := append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0", "-workers", strconv.Itoa(l.workers)}, server.Args...)
-	p, err := start(ctx, command{name: server.Name, path: server.Path, args: args, env: env, cpus: l.place.Server})
+	server.Admin = true
+	r, err := run.Start(ctx, server, l.place.Server, l.workers, env...)
 	if err != nil {
 		return nil, err
 	}
-	line, err := p.line(ctx, readyLimit)
-	if err != nil {
-		p.end()
-		return nil, err
-	}
-	values := map[string]string{}
-	for _, field := range strings.Fields(line) {
-		if name, value, ok := strings.Cut(field, "="); ok {
-			values[name] = value
-		}
-	}
-	if !strings.HasPrefix(line, "ready ") || values["addr"] == "" || values["admin"] == "" {
-		p.end()
-		return nil, fmt.Errorf("%s did not print a ready line with an admin listener, but %q", server.Name, line)
-	}
-	return &session{lab: l, name: server.Name, path: server.Path, process: p, address: values["addr"], admin: newAdmin(values["admin"])}, nil
+	return &session{Running: r, lab: l, path: server.Path, admin: newAdmin(r.Admin)}, nil
 }
-
-func (s *session) pid() int { return s.process.cmd.Process.Pid }
 
 // close ends the server, and says so if it had already ended or fails to.
 func (s *session) close() error {
 	s.admin.close()
-	if !s.process.alive() {
-		return s.process.obituary()
-	}
-	defer s.process.end()
-	if err := s.process.stop(syscall.SIGTERM); err != nil {
-		return err
-	}
-	if code := s.process.cmd.ProcessState.ExitCode(); code != 0 {
-		return s.process.obituary()
-	}
-	return nil
+	return s.Stop()
 }
 
 // A recorder records a server between start and finish. Neither is called while
@@ -136,27 +101,14 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 			err = s.blame(ctx, err)
 		}
 	}()
-	threads := min(len(s.lab.place.Load), w.Connections)
-	g, err := start(ctx, command{name: "the load generator", path: s.lab.command, cpus: s.lab.place.Load, args: []string{
-		"load", "--json", "--hold", "--target", s.address, "--workload", w.Name,
-		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
-		"--threads", strconv.Itoa(threads), "--warmup", s.lab.warmup.String(), "--duration", duration.String(),
-	}})
+	g, err := run.OpenGenerator(ctx, run.Drive{
+		Command: s.lab.command, CPUs: s.lab.place.Load, Address: s.Address, Workload: w,
+		Threads: min(len(s.lab.place.Load), w.Connections), Warmup: s.lab.warmup, Duration: duration,
+	})
 	if err != nil {
 		return o, err
 	}
-	defer g.end()
-	limit := s.lab.warmup + duration + loadSlack
-	expect := func(word string) error {
-		line, err := g.line(ctx, limit)
-		if err == nil && line != word {
-			err = fmt.Errorf("the load generator said %.80q instead of %q", line, word)
-		}
-		return err
-	}
-	if err = expect("ready"); err != nil {
-		return o, err
-	}
+	defer g.End()
 	for _, r := range recorders {
 		if err = r.start(ctx, s); err != nil {
 			return o, recorderError{err}
@@ -166,10 +118,7 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 	if err != nil {
 		return o, err
 	}
-	if err = g.say("go"); err != nil {
-		return o, err
-	}
-	if err = expect("done"); err != nil {
+	if err = g.Send(ctx); err != nil {
 		return o, err
 	}
 	after, err := s.settled(ctx)
@@ -181,25 +130,14 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 			return o, recorderError{err}
 		}
 	}
-	if err = g.say("end"); err != nil {
-		return o, err
-	}
-	line, err := g.line(ctx, limit)
-	if err != nil {
-		return o, err
-	}
-	if err = json.Unmarshal([]byte(line), &o.result); err != nil {
-		return o, fmt.Errorf("the load generator's result is not understood: %w", err)
-	}
-	if err = g.await(endLimit); err != nil {
+	if o.result, err = g.Result(ctx); o.result.Failures() > 0 {
+		return o, fmt.Errorf("%s gave %d wrong answers or lost connections on %s", s.Name, o.result.Failures(), w.Name)
+	} else if err != nil {
 		return o, err
 	}
 	o.counters = after.less(before)
 	o.requests = o.counters.Total["requests"]
 	o.seconds = o.result.Elapsed
-	if n := o.result.Failures(); n > 0 {
-		return o, fmt.Errorf("%s gave %d wrong answers or lost connections on %s", s.name, n, w.Name)
-	}
 	if o.requests == 0 {
 		return o, errIdle
 	}
@@ -230,7 +168,7 @@ func (s *session) settled(ctx context.Context) (now counters, err error) {
 			return now, ctx.Err()
 		}
 	}
-	return now, fmt.Errorf("%s does not come to rest: does somebody else use it?", s.name)
+	return now, fmt.Errorf("%s does not come to rest: does somebody else use it?", s.Name)
 }
 
 // recorderError is one for which the server is not to blame, if it still runs.
@@ -245,10 +183,10 @@ func (s *session) blame(ctx context.Context, err error) error {
 	}
 	var recorder recorderError
 	if !errors.As(err, &recorder) && !errors.Is(err, errIdle) {
-		_ = s.process.await(time.Second)
+		_ = s.Await(time.Second)
 	}
-	if !s.process.alive() {
-		return s.process.obituary()
+	if !s.Alive() {
+		return s.Obituary("while it was being looked at")
 	}
 	return err
 }

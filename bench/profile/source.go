@@ -183,7 +183,7 @@ func (s *sampler) takeGo(ctx context.Context, one *session, w workload.Workload)
 	if err != nil {
 		return nil, err
 	}
-	return newRecord(recorder.profile, one.name, w.Name, goSource, o)
+	return newRecord(recorder.profile, one.Name, w.Name, goSource, o)
 }
 
 func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workload) (*record, error) {
@@ -195,7 +195,7 @@ func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workloa
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRecord(p, one.name, w.Name, "perf ("+s.perf.event+")", o)
+	r, err := newRecord(p, one.Name, w.Name, "perf ("+s.perf.event+")", o)
 	if err == nil && r.kernelIsNameless() && !s.told {
 		s.told = true
 		s.tell("the kernel hides the names of its functions, so that its part is in whole system calls: sudo sysctl kernel.kptr_restrict=0 shows them")
@@ -206,6 +206,7 @@ func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workloa
 // takeRunning records a server that somebody else started and drives. Its
 // requests go on at both ends, so that what comes to one is a little less exact.
 func takeRunning(ctx context.Context, address string, length time.Duration) (*record, error) {
+	address = strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
 	if strings.HasPrefix(address, ":") {
 		address = "127.0.0.1" + address
 	}
@@ -213,7 +214,7 @@ func takeRunning(ctx context.Context, address string, length time.Duration) (*re
 	defer a.close()
 	before, err := a.counters(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; is that the -admin address of a stage that runs?", err)
 	}
 	begin := time.Now()
 	recording, err := a.record(ctx, int(math.Ceil(length.Seconds())))

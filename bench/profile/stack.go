@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/google/pprof/profile"
@@ -124,8 +125,11 @@ func enteredFrom(frames []frame) string {
 			return call
 		}
 	}
-	return "system call"
+	return anyCall
 }
+
+// anyCall stands for a system call whose name is not known.
+const anyCall = "system call"
 
 // wrapperCalls are the functions of shared/netpoll that make a system call, and
 // those that they may be inlined into. A test holds them to that package.
@@ -152,11 +156,15 @@ var runtimeCalls = map[string]string{
 
 const modulePath = "github.com/qps-ladder/qps-ladder/"
 
+// projectPackages are the project's, as shorten leaves their names.
+var projectPackages = []string{"main.", "netpoll.", "http1.", "app.", "serve."}
+
+// kindOf says whose code a function is, by its name in full or as shorten leaves it.
 func kindOf(name string, kernel bool) kind {
 	switch {
 	case kernel:
 		return kernelCode
-	case strings.HasPrefix(name, "main."), strings.HasPrefix(name, modulePath):
+	case strings.HasPrefix(name, modulePath), slices.ContainsFunc(projectPackages, func(p string) bool { return strings.HasPrefix(name, p) }):
 		return projectCode
 	case strings.HasPrefix(name, "runtime."), strings.HasPrefix(name, "internal/runtime/"), strings.HasPrefix(name, "internal/bytealg."),
 		strings.HasPrefix(name, "internal/abi."), strings.HasPrefix(name, "internal/chacha8rand."),

@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -67,16 +68,17 @@ const statLength = time.Second
 var statEvents = []struct {
 	event, name string
 	hardware    bool
+	inKernel    bool // it happens in the kernel only: where that may not be looked into, perf counts none
 }{
-	{"instructions", "instructions", true},
-	{"cycles", "cycles", true},
-	{"cache-references", "cache references", true},
-	{"cache-misses", "cache misses", true},
-	{"branches", "branches", true},
-	{"branch-misses", "branch misses", true},
-	{"context-switches", "context switches", false},
-	{"cpu-migrations", "CPU migrations", false},
-	{"page-faults", "page faults", false},
+	{"instructions", "instructions", true, false},
+	{"cycles", "cycles", true, false},
+	{"cache-references", "cache references", true, false},
+	{"cache-misses", "cache misses", true, false},
+	{"branches", "branches", true, false},
+	{"branch-misses", "branch misses", true, false},
+	{"context-switches", "context switches", false, true},
+	{"cpu-migrations", "CPU migrations", false, true},
+	{"page-faults", "page faults", false, false},
 }
 
 // statView is what perf stat counted of one server.
@@ -84,7 +86,13 @@ type statView struct {
 	server   string
 	workload string
 	requests int64
-	counts   map[string]float64 // what could not be counted is missing
+	counts   statCounts
+}
+
+// statCounts is what perf stat printed.
+type statCounts struct {
+	of       map[string]float64 // by event; what could not be counted is missing
+	userOnly bool               // the kernel's part was not counted: perf may not look into it
 }
 
 func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *statView, err error) {
@@ -108,9 +116,9 @@ func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, 
 // statRecorder runs perf stat beside a server.
 type statRecorder struct {
 	cpus    []int
-	process *process
+	process *child.Child
 	control *perfControl
-	counts  map[string]float64
+	counts  statCounts
 }
 
 func (r *statRecorder) start(ctx context.Context, s *session) error {
@@ -123,8 +131,8 @@ func (r *statRecorder) start(ctx context.Context, s *session) error {
 		return err
 	}
 	r.control = control
-	r.process, err = start(ctx, command{name: "perf stat", path: "perf", cpus: r.cpus, files: files, args: []string{
-		"stat", "-x", ",", "-e", strings.Join(events, ","), "-D", "-1", "--control", "fd:3,4", "-p", strconv.Itoa(s.pid()),
+	r.process, err = child.Start(ctx, child.Command{Name: "perf stat", Path: "perf", CPUs: r.cpus, Files: files, Args: []string{
+		"stat", "-x", ",", "-e", strings.Join(events, ","), "-D", "-1", "--control", "fd:3,4", "-p", strconv.Itoa(s.PID()),
 	}})
 	if err != nil {
 		return err
@@ -133,55 +141,57 @@ func (r *statRecorder) start(ctx context.Context, s *session) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.process.end()
-		return perfRefused(r.process.text(), err)
+		r.process.End()
+		return perfRefused(r.process.Complaints(), err)
 	}
 	return nil
 }
 
 func (r *statRecorder) finish(context.Context) error {
-	if !r.process.alive() {
-		return r.process.obituary()
+	if !r.process.Alive() {
+		return r.process.Obituary("")
 	}
-	if err := r.process.stop(syscall.SIGINT); err != nil {
+	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
 		return err
 	}
 	var err error
-	r.counts, err = parseStat(r.process.text())
+	r.counts, err = parseStat(r.process.Complaints())
 	return err
 }
 
 func (r *statRecorder) abandon() {
 	if r.process != nil {
-		r.process.end()
+		r.process.End()
 		r.control.close()
 		r.process = nil
 	}
 }
 
 // parseStat reads what perf stat -x, prints: value, unit, event, and more. What
-// cannot be counted has a value in angle brackets.
-func parseStat(text string) (map[string]float64, error) {
-	counts := map[string]float64{}
+// cannot be counted has a value in angle brackets; an event that ends in :u was
+// counted outside the kernel only.
+func parseStat(text string) (counts statCounts, err error) {
+	counts.of = map[string]float64{}
 	known := false
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSpace(line), ",")
 		if len(f) < 3 {
 			continue
 		}
-		event, _, _ := strings.Cut(f[2], ":") // :u, where the kernel may not be counted
+		event, modifier, _ := strings.Cut(f[2], ":")
 		for _, e := range statEvents {
 			if e.event != event {
 				continue
 			}
 			known = true
-			if v, err := strconv.ParseFloat(f[0], 64); err == nil {
-				counts[event] = v
+			counts.userOnly = counts.userOnly || modifier == "u"
+			if v, err := strconv.ParseFloat(f[0], 64); err == nil && !(e.inKernel && modifier == "u") {
+				counts.of[event] = v
 			}
 		}
 	}
 	if !known {
-		return nil, fmt.Errorf("what perf stat printed is not understood: %s", oneLine(text))
+		return counts, fmt.Errorf("what perf stat printed is not understood: %s", oneLine(text))
 	}
 	return counts, nil
 }
@@ -195,14 +205,14 @@ func statTable(out io.Writer, views []*statView) {
 	var missing []string
 	hardware := false
 	for _, e := range statEvents {
-		if _, ok := views[0].counts[e.event]; !ok {
+		if _, ok := views[0].counts.of[e.event]; !ok {
 			missing = append(missing, e.name)
 			continue
 		}
 		hardware = hardware || e.hardware
 		fmt.Fprintf(out, "%-18s", e.name)
 		for _, v := range views {
-			n := v.counts[e.event] / float64(v.requests)
+			n := v.counts.of[e.event] / float64(v.requests)
 			format := " %9.4f"
 			if n >= 10 {
 				format = " %9.0f"
@@ -211,18 +221,23 @@ func statTable(out io.Writer, views []*statView) {
 		}
 		fmt.Fprintln(out)
 	}
-	if _, ok := views[0].counts["cycles"]; ok {
+	if _, ok := views[0].counts.of["cycles"]; ok {
 		fmt.Fprintf(out, "%-18s", "instr. per cycle")
 		for _, v := range views {
-			fmt.Fprintf(out, " %9.2f", v.counts["instructions"]/v.counts["cycles"])
+			fmt.Fprintf(out, " %9.2f", v.counts.of["instructions"]/v.counts.of["cycles"])
 		}
 		fmt.Fprintln(out)
 	}
 	if len(missing) == 0 {
 		return
 	}
-	fmt.Fprintf(out, "\nNot counted here: %s.\n", strings.Join(missing, ", "))
+	fmt.Fprintln(out)
+	if views[0].counts.userOnly {
+		say(out, "", "  ", "What happens in the kernel is not counted, as perf may not look into it. All of it is after:")
+		fmt.Fprintln(out, "  sudo sysctl kernel.perf_event_paranoid=1")
+	}
+	say(out, "", "  ", "Not counted here: "+strings.Join(missing, ", ")+".")
 	if !hardware {
-		fmt.Fprintln(out, "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
+		say(out, "", "  ", "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
 	}
 }

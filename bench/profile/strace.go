@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/child"
 )
 
 // straceRecorder counts a server's system calls with strace. It slows the server
@@ -18,7 +19,7 @@ import (
 type straceRecorder struct {
 	cpus    []int
 	folder  string
-	process *process
+	process *child.Child
 	calls   map[string]straceCount
 }
 
@@ -45,15 +46,15 @@ func newStraceRecorder(cpus []int) (*straceRecorder, error) {
 
 // start returns once every thread is traced.
 func (r *straceRecorder) start(ctx context.Context, s *session) (err error) {
-	r.process, err = start(ctx, command{
-		name: "strace", path: "strace", cpus: r.cpus,
-		args: []string{"-f", "-c", "-o", r.report(), "-p", strconv.Itoa(s.pid())},
+	r.process, err = child.Start(ctx, child.Command{
+		Name: "strace", Path: "strace", CPUs: r.cpus,
+		Args: []string{"-f", "-c", "-o", r.report(), "-p", strconv.Itoa(s.PID())},
 	})
 	if err != nil {
 		return err
 	}
-	if err = r.process.awaitText(ctx, "attached", straceLimit); err != nil {
-		if text := r.process.text(); strings.Contains(text, "not permitted") {
+	if err = r.process.AwaitComplaint(ctx, "attached", straceLimit); err != nil {
+		if text := r.process.Complaints(); strings.Contains(text, "not permitted") {
 			err = errors.New("strace may not attach here: run as root, or sudo sysctl kernel.yama.ptrace_scope=0")
 		}
 	}
@@ -63,10 +64,10 @@ func (r *straceRecorder) start(ctx context.Context, s *session) (err error) {
 func (r *straceRecorder) report() string { return filepath.Join(r.folder, "report") }
 
 func (r *straceRecorder) finish(context.Context) error {
-	if !r.process.alive() {
-		return r.process.obituary()
+	if !r.process.Alive() {
+		return r.process.Obituary("")
 	}
-	if err := r.process.stop(syscall.SIGINT); err != nil {
+	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(r.report())
@@ -79,7 +80,7 @@ func (r *straceRecorder) finish(context.Context) error {
 
 func (r *straceRecorder) abandon() {
 	if r.process != nil {
-		r.process.end()
+		r.process.End()
 		r.process = nil
 	}
 }

@@ -318,9 +318,13 @@ func (v *callView) text(out io.Writer) {
 	if v.strace != nil {
 		fmt.Fprintf(out, " %8.3f", float64(traced)/requests)
 	}
-	fmt.Fprint(out, "\n\n")
-	for _, line := range v.notes() {
-		fmt.Fprintln(out, line)
+	fmt.Fprintln(out)
+	notes := v.notes()
+	if len(notes) > 0 {
+		fmt.Fprintln(out)
+	}
+	for _, line := range notes {
+		say(out, "", "  ", line)
 	}
 }
 
@@ -329,10 +333,17 @@ func (v *callView) notes() (out []string) {
 	if v.strace == nil {
 		return nil
 	}
-	if worst, name := v.disagreement(); name == "" {
+	worst, name := v.disagreement()
+	more := v.surplus()
+	switch {
+	case name != "":
+		out = append(out, fmt.Sprintf("The two counts differ by %s calls of %s, and should not.", thousands(worst), name))
+	case v.outcome.requests < 10*slack:
+		out = append(out, "These are too few requests to compare the counts by: --seconds 10s makes more.")
+	case len(more) == 0:
 		out = append(out, "The two counts agree.")
-	} else {
-		out = append(out, fmt.Sprintf("The two counts agree but for %d calls of %s.", worst, name))
+	default:
+		out = append(out, "The two counts agree. What strace has more is the Go runtime's own: "+strings.Join(more, ", ")+".")
 	}
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(v.strace)) {
@@ -368,6 +379,16 @@ func (v *callView) disagreement() (worst int64, name string) {
 		}
 	}
 	return worst, name
+}
+
+// surplus lists by how many calls strace has more than the server counts.
+func (v *callView) surplus() (out []string) {
+	for _, c := range ownCalls {
+		if n := v.strace[c.name].calls - v.own[c.name]; n > 0 && v.own[c.name] > 0 {
+			out = append(out, fmt.Sprintf("%s %s", c.name, thousands(n)))
+		}
+	}
+	return out
 }
 
 // callTable shows several servers side by side, by their own counters.
@@ -419,12 +440,27 @@ func callTable(out io.Writer, views, traced []*callView) {
 			return float64(sum) / float64(v.outcome.requests)
 		})
 		fmt.Fprintln(out)
+		agree := true
 		for _, v := range traced {
 			if worst, name := v.disagreement(); name != "" {
-				fmt.Fprintf(out, "%s: strace and the counters differ by %d calls of %s.\n", short(v.server), worst, name)
+				agree = false
+				say(out, "", "  ", fmt.Sprintf("%s: strace and the counters differ by %s calls of %s, and should not.", short(v.server), thousands(worst), name))
 			}
 		}
-		fmt.Fprintln(out, "Traced, a server is slower, so it finds another number of events at each epoll_pwait.")
+		if agree {
+			say(out, "", "  ", fmt.Sprintf("The two counts agree: at each stage strace has at most %d more of any call, which are the Go runtime's own.", mostSurplus(traced)))
+		}
+		say(out, "", "  ", "Traced, a server is slower, so it finds another number of events at each epoll_pwait.")
 	}
-	fmt.Fprintln(out, "Name one stage to see what its counters, strace and perf make of each call.")
+	say(out, "", "  ", "Name one stage to see what its counters, strace and perf make of each call.")
+}
+
+// mostSurplus is by how many calls strace has more of any call, at the most.
+func mostSurplus(views []*callView) (most int64) {
+	for _, v := range views {
+		for _, c := range ownCalls {
+			most = max(most, v.strace[c.name].calls-v.own[c.name])
+		}
+	}
+	return most
 }

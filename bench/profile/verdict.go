@@ -44,14 +44,14 @@ func (j *journey) measure(ctx context.Context, b *run.Bench) error {
 		return err
 	}
 	fmt.Fprintf(j.out, "Measured in %d rounds, all of it in each\n", d.Method.Rounds)
-	j.say("%-12s %-26s %-24s %-24s", "workload", "", "requests per second", "server CPU per request")
+	j.row("%-9s %-26s %-19s %s", "workload", "", "requests per second", "server CPU")
 	for i := range d.Ratios {
 		r := &d.Ratios[i]
 		if r.Metric != report.Speed {
 			continue
 		}
 		cpu := find(d.Ratios, r.Head, r.Base, r.Workload, report.CPU)
-		j.say("%-12s %-26s %-24s %-24s", r.Workload, r.Head+" / "+j.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
+		j.row("%-9s %-26s %-19s %s", r.Workload, r.Head+" / "+j.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
 	}
 	fmt.Fprintln(j.out)
 	for _, line := range j.verdict(d, workloads) {
@@ -148,11 +148,12 @@ func (j *journey) verdict(d *report.Document, workloads []workload.Workload) (li
 	found := []outcomeOf{judgeRatio(speed), judgeRatio(cpu)}
 	within := abs(speed.Ratio.Median-1) <= noiseOf(d, report.Speed) && abs(cpu.Ratio.Median-1) <= noiseOf(d, report.CPU)
 	switch {
-	case expected == same && found[0] == same && found[1] == same,
-		expected == worse && slices.Contains(found, worse) && !slices.Contains(found, better):
+	case expected == same && found[0] == same && found[1] == same:
 		lines = append(lines, "That is what was to be expected.")
 	case within:
 		lines = append(lines, fmt.Sprintf("Expected was: %s. What was found is no larger than noise: --time 2m takes a closer look.", expected))
+	case expected == worse && slices.Contains(found, worse) && !slices.Contains(found, better):
+		lines = append(lines, "That is what was to be expected.")
 	default:
 		lines = append(lines, fmt.Sprintf("Expected was: %s. This machine says otherwise; believe it, if a second run says the same.", expected))
 	}
@@ -164,20 +165,26 @@ func (j *journey) verdict(d *report.Document, workloads []workload.Workload) (li
 func (j *journey) verdictOfParts(d *report.Document, w workload.Workload) (lines []string) {
 	cpu := func(head string) report.Ratio { return find(d.Ratios, head, j.changed.Name, w.Name, report.CPU) }
 	lines = append(lines, "Server CPU time per request, against the stage without any of them:")
+	noise := noiseOf(d, report.CPU)
+	told := func(r report.Ratio) bool { return judgeRatio(r) == better && abs(r.Ratio.Median-1) > noise }
 	alone, product := 0, 1.0
 	for i, s := range j.single {
 		r := cpu(s.Name)
 		product *= r.Ratio.Median
-		verdict := judgeRatio(r)
-		if verdict == better {
+		words := "lost in noise"
+		if told(r) {
 			alone++
+			words = "better"
 		}
-		lines = append(lines, fmt.Sprintf("  %-14s %+5.1f%%, %s: %s", s.Name+":", 100*(r.Ratio.Median-1), verdict, j.turn.Parts[i].What))
+		lines = append(lines, fmt.Sprintf("%s: %+.1f%%, %s: %s", s.Name, 100*(r.Ratio.Median-1), words, j.turn.Parts[i].What))
 	}
 	all := cpu(allOfThem)
-	return append(lines,
-		fmt.Sprintf("  %-14s %+5.1f%%, %s; one after the other they would make %+.1f%%", allOfThem+":", 100*(all.Ratio.Median-1), judgeRatio(all), 100*(product-1)),
-		noiseLine(d), fmt.Sprintf("%d of %d steps could be told from noise alone.", alone, len(j.single)))
+	lines = append(lines,
+		fmt.Sprintf("%s: %+.1f%%; one after the other they would make %+.1f%%", allOfThem, 100*(all.Ratio.Median-1), 100*(product-1)), noiseLine(d))
+	if told(all) {
+		return append(lines, fmt.Sprintf("That is what was to be expected: alone, %d of the %d can be told from noise; all of them together can.", alone, len(j.single)))
+	}
+	return append(lines, "Expected was that all of them together can be told from noise. In this run they cannot: --time 2m takes a closer look.")
 }
 
 // noiseLine says how far a server is from itself.

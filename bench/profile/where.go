@@ -2,10 +2,12 @@ package profile
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,14 +58,16 @@ With --guess it asks first what will be the largest part.`,
 			defer s.close()
 			var guesses map[string]category
 			if guess {
-				guesses = ask(cmd.InOrStdin(), cmd.OutOrStdout(), servers, w)
+				if guesses, err = ask(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), servers, w); err != nil {
+					return err
+				}
 			}
 			sides, err := s.takeAll(cmd.Context(), servers, w, tell)
 			if err != nil {
 				return err
 			}
 			table := newWhereTable(sides)
-			table.text(cmd.OutOrStdout())
+			table.text(cmd.OutOrStdout(), columnsOf(cmd.OutOrStdout()))
 			table.judge(cmd.OutOrStdout(), guesses)
 			return table.write(l.out, tell)
 		},
@@ -74,25 +78,28 @@ With --guess it asks first what will be the largest part.`,
 	return cmd
 }
 
-// whereTable is where the time goes, by server and category.
-type whereTable struct {
+// WhereTable is where the time goes, by server and category: what `ladder where`
+// writes as JSON.
+type WhereTable struct {
 	Schema   string        `json:"schema"`
 	Version  int           `json:"version"`
 	Created  time.Time     `json:"created"`
 	Workload string        `json:"workload"`
 	Source   string        `json:"source"`
-	Columns  []whereColumn `json:"servers"`
+	Servers  []WhereServer `json:"servers"`
 }
 
-type whereColumn struct {
+// WhereServer is one server's CPU time, in µs per request.
+type WhereServer struct {
 	Server   string     `json:"server"`
 	Requests int64      `json:"requests"`
 	Samples  int64      `json:"samples"`
 	CPU      float64    `json:"cpu_us_per_request"`
-	Rows     []whereRow `json:"rows"` // of every category, in their order
+	Rows     []WhereRow `json:"rows"` // of every category, in their order
 }
 
-type whereRow struct {
+// WhereRow is what one server spends on one category.
+type WhereRow struct {
 	Category string  `json:"category"`
 	CPU      float64 `json:"cpu_us_per_request"`
 	Share    float64 `json:"share"`   // of the server's CPU time
@@ -100,29 +107,48 @@ type whereRow struct {
 	Error    float64 `json:"error"`   // of the share, two standard errors
 }
 
-const whereSchema = "qps-ladder/where"
+const (
+	whereSchema  = "qps-ladder/where"
+	whereVersion = 1
+)
+
+// ReadWhere reads a table that `ladder where` has written.
+func ReadWhere(path string) (*WhereTable, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &WhereTable{}
+	if err := json.Unmarshal(b, t); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if t.Schema != whereSchema || t.Version != whereVersion {
+		return nil, fmt.Errorf("%s: schema %q version %d is not understood, only %s version %d", path, t.Schema, t.Version, whereSchema, whereVersion)
+	}
+	return t, nil
+}
 
 // newWhereTable makes the table of what sees most on each side.
-func newWhereTable(sides [][]*record) *whereTable {
-	t := &whereTable{Schema: whereSchema, Version: 1, Created: time.Now().UTC().Truncate(time.Second)}
+func newWhereTable(sides [][]*record) *WhereTable {
+	t := &WhereTable{Schema: whereSchema, Version: whereVersion, Created: time.Now().UTC().Truncate(time.Second)}
 	for _, records := range sides {
 		r := records[len(records)-1]
 		t.Workload, t.Source = r.workload, r.source
-		c := whereColumn{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpu() / 1e3}
+		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpu() / 1e3}
 		for i, part := range r.split() {
 			share := part / r.outcome.cpu()
-			c.Rows = append(c.Rows, whereRow{
+			c.Rows = append(c.Rows, WhereRow{
 				Category: category(i).String(), CPU: part / 1e3, Share: share, Ceiling: ceiling(share),
 				Error: 2 * math.Sqrt(share*(1-share)/float64(r.samples)),
 			})
 		}
-		t.Columns = append(t.Columns, c)
+		t.Servers = append(t.Servers, c)
 	}
 	return t
 }
 
 // largest is the category on which most is spent.
-func (c whereColumn) largest() category {
+func (c WhereServer) largest() category {
 	best := category(0)
 	for i, row := range c.Rows {
 		if row.Share > c.Rows[best].Share {
@@ -133,9 +159,9 @@ func (c whereColumn) largest() category {
 }
 
 // shown are the categories that anybody spends anything on.
-func (t *whereTable) shown() (out []category) {
+func (t *WhereTable) shown() (out []category) {
 	for i := range categories {
-		if slices.ContainsFunc(t.Columns, func(c whereColumn) bool { return c.Rows[i].CPU > 0 }) {
+		if slices.ContainsFunc(t.Servers, func(c WhereServer) bool { return c.Rows[i].CPU > 0 }) {
 			out = append(out, category(i))
 		}
 	}
@@ -163,20 +189,40 @@ func micro(v float64) string {
 
 const nameWidth = 24
 
-func (t *whereTable) text(out io.Writer) {
+// figuresWidth is that of one server's three figures.
+const figuresWidth = 18
+
+// text prints the table. Where not all servers fit into so many columns they come
+// in several tables, one below the other; 0 is as many as it takes.
+func (t *WhereTable) text(out io.Writer, columns int) {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s\n\n", t.Workload, t.Source)
+	beside := len(t.Servers)
+	if columns > 0 {
+		beside = min(beside, max(1, (columns-nameWidth)/figuresWidth))
+	}
+	for some := range slices.Chunk(t.Servers, beside) {
+		t.part(out, some)
+		fmt.Fprintln(out)
+	}
+	for _, line := range t.notes() {
+		say(out, "", "  ", line)
+	}
+}
+
+// part prints the table of some of the servers.
+func (t *WhereTable) part(out io.Writer, servers []WhereServer) {
 	fmt.Fprintf(out, "%-*s", nameWidth, "")
-	for _, c := range t.Columns {
+	for _, c := range servers {
 		fmt.Fprintf(out, "  %16s", short(c.Server))
 	}
 	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
-	for range t.Columns {
+	for range servers {
 		fmt.Fprintf(out, "  %5s %4s %5s", "µs", "part", "ceil.")
 	}
 	fmt.Fprintln(out)
 	for _, i := range t.shown() {
 		fmt.Fprintf(out, "%-*s", nameWidth, i)
-		for _, c := range t.Columns {
+		for _, c := range servers {
 			row := c.Rows[i]
 			if row.CPU == 0 {
 				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
@@ -187,21 +233,17 @@ func (t *whereTable) text(out io.Writer) {
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "%-*s", nameWidth, "all")
-	for _, c := range t.Columns {
+	for _, c := range servers {
 		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPU), "100%", "")
 	}
 	fmt.Fprintln(out)
 	for _, g := range groups {
 		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
-		for _, c := range t.Columns {
+		for _, c := range servers {
 			part := c.sum(g.has)
 			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPU), "")
 		}
 		fmt.Fprintln(out)
-	}
-	fmt.Fprintln(out)
-	for _, line := range t.notes() {
-		fmt.Fprintln(out, line)
 	}
 }
 
@@ -216,7 +258,7 @@ var groups = []struct {
 }
 
 // sum is what a group of categories comes to, in µs per request.
-func (c whereColumn) sum(has func(category) bool) (sum float64) {
+func (c WhereServer) sum(has func(category) bool) (sum float64) {
 	for i, row := range c.Rows {
 		if has(category(i)) {
 			sum += row.CPU
@@ -229,9 +271,9 @@ func (c whereColumn) sum(has func(category) bool) (sum float64) {
 const fewSamples = 500
 
 // notes are what a reader must know to read the table.
-func (t *whereTable) notes() []string {
-	least, worst := t.Columns[0].Samples, 0.0
-	for _, c := range t.Columns {
+func (t *WhereTable) notes() []string {
+	least, worst := t.Servers[0].Samples, 0.0
+	for _, c := range t.Servers {
 		least = min(least, c.Samples)
 		for _, row := range c.Rows {
 			worst = max(worst, row.Error)
@@ -262,22 +304,22 @@ func thousands(n int64) string {
 }
 
 // markdown is the table for a document: µs and part of each server.
-func (t *whereTable) markdown(out io.Writer) error {
+func (t *WhereTable) markdown(out io.Writer) error {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s: µs, part of the whole, and the ceiling of what a change there can bring.\n\n| |", t.Workload, t.Source)
-	for _, c := range t.Columns {
+	for _, c := range t.Servers {
 		fmt.Fprintf(out, " %s |", short(c.Server))
 	}
-	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(t.Columns))+"\n")
+	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(t.Servers))+"\n")
 	for _, i := range t.shown() {
 		fmt.Fprintf(out, "| %s |", i)
-		for _, c := range t.Columns {
+		for _, c := range t.Servers {
 			row := c.Rows[i]
 			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPU, percent(row.Share), percent(row.Ceiling))
 		}
 		fmt.Fprintln(out)
 	}
 	fmt.Fprint(out, "| **all** |")
-	for _, c := range t.Columns {
+	for _, c := range t.Servers {
 		fmt.Fprintf(out, " **%.2f** |", c.CPU)
 	}
 	fmt.Fprintln(out)
@@ -287,7 +329,7 @@ func (t *whereTable) markdown(out io.Writer) error {
 	return nil
 }
 
-func (t *whereTable) write(folder string, tell func(string, ...any)) error {
+func (t *WhereTable) write(folder string, tell func(string, ...any)) error {
 	path := filepath.Join(folder, "where-"+t.Workload)
 	err := writeFile(path+".json", func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -304,11 +346,11 @@ func (t *whereTable) write(folder string, tell func(string, ...any)) error {
 }
 
 // ask has the learner predict, for the first and the last server, before
-// anything is measured. No answer is no guess.
-func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) map[string]category {
+// anything is measured. No answer is no guess. Its error is that of ctx.
+func ask(ctx context.Context, in io.Reader, out io.Writer, servers []run.Server, w workload.Workload) (map[string]category, error) {
 	fmt.Fprintf(out, "Where will the CPU time of a request go, on %s?\n\n", w.Name)
 	for i := range categories {
-		fmt.Fprintf(out, "%3d  %-*s %s\n", i+1, nameWidth, category(i), categoryNotes[i])
+		say(out, fmt.Sprintf("%3d  %-*s ", i+1, nameWidth, category(i)), strings.Repeat(" ", nameWidth+6), categoryNotes[i])
 	}
 	fmt.Fprintln(out)
 	asked := []string{servers[0].Name}
@@ -316,15 +358,34 @@ func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload)
 		asked = append(asked, last)
 	}
 	guesses := map[string]category{}
-	lines := bufio.NewScanner(in)
+	// A read cannot be interrupted: one that is under way at Ctrl-C is left behind.
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 	for _, name := range asked {
 		for {
 			fmt.Fprintf(out, "The largest part of %s (1 to %d): ", name, categories)
-			if !lines.Scan() {
-				fmt.Fprintln(out, "no guess")
-				return guesses
+			var line string
+			var ok bool
+			select {
+			case line, ok = <-lines:
+			case <-ctx.Done():
+				fmt.Fprintln(out)
+				return nil, ctx.Err()
 			}
-			text := strings.TrimSpace(lines.Text())
+			if !ok {
+				fmt.Fprintln(out, "no guess")
+				return guesses, nil
+			}
+			text := strings.TrimSpace(line)
 			if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= categories {
 				guesses[name] = category(n - 1)
 				break
@@ -332,23 +393,23 @@ func ask(in io.Reader, out io.Writer, servers []run.Server, w workload.Workload)
 			fmt.Fprintf(out, "%q is no number from 1 to %d.\n", text, categories)
 		}
 	}
-	return guesses
+	return guesses, nil
 }
 
 // judge says how good the guesses were.
-func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
+func (t *WhereTable) judge(out io.Writer, guesses map[string]category) {
 	if len(guesses) == 0 {
 		return
 	}
 	fmt.Fprintln(out)
-	for _, c := range t.Columns {
+	for _, c := range t.Servers {
 		guessed, ok := guesses[c.Server]
 		if !ok {
 			continue
 		}
 		largest := c.largest()
 		if guessed == largest {
-			fmt.Fprintf(out, "%s: right, %s is the largest, with %s.\n", short(c.Server), largest, percent(c.Rows[largest].Share))
+			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", short(c.Server), largest, percent(c.Rows[largest].Share)))
 			continue
 		}
 		place := 1
@@ -357,7 +418,7 @@ func (t *whereTable) judge(out io.Writer, guesses map[string]category) {
 				place++
 			}
 		}
-		fmt.Fprintf(out, "%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.\n",
-			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling))
+		say(out, "", "  ", fmt.Sprintf("%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.",
+			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
 	}
 }

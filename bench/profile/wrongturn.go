@@ -107,7 +107,7 @@ original against itself beside it. Without a name, list them.`,
 			out := cmd.OutOrStdout()
 			if len(args) == 0 {
 				for _, t := range all {
-					fmt.Fprintf(out, "%-15s %s\n", t.Name, t.Title)
+					say(out, fmt.Sprintf("%-15s ", t.Name), strings.Repeat(" ", 16), t.Title)
 				}
 				return nil
 			}
@@ -183,18 +183,18 @@ func (j *journey) walk(ctx context.Context, b *run.Bench) error {
 	return j.measure(ctx, b)
 }
 
-// paragraph prints a text in lines that fit.
+// paragraph prints a text with what it is about.
 func (j *journey) paragraph(label, text string) {
-	const width = 100
-	line := label + ":"
-	for _, word := range strings.Fields(text) {
-		if len([]rune(line))+1+len([]rune(word)) > width {
-			fmt.Fprintln(j.out, line)
-			line = " "
-		}
-		line += " " + word
+	say(j.out, "", "  ", label+": "+text)
+	fmt.Fprintln(j.out)
+}
+
+// called is what a server is called in a sentence.
+func (j *journey) called(name string) string {
+	if name == j.base.Name {
+		return name
 	}
-	fmt.Fprintf(j.out, "%s\n\n", line)
+	return short(j.stage) + " " + name
 }
 
 // build makes every binary that is measured, in a temporary folder.

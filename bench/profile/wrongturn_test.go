@@ -50,6 +50,7 @@ func TestEveryWrongTurnIsComplete(t *testing.T) {
 // Every wrong turn still fits the stage it is made from. A stage that changes
 // under an edit makes this fail, with the text that is no longer there.
 func TestEveryWrongTurnCompiles(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("compiles a stage for each")
 	}
@@ -59,6 +60,7 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 	require.NoError(t, err)
 	for _, turn := range all {
 		t.Run(turn.Name, func(t *testing.T) {
+			t.Parallel()
 			folder, err := run.PickStage(stages, turn.Stage)
 			require.NoError(t, err)
 			// go vet compiles everything but does not link, which would be most of the time.
@@ -148,8 +150,74 @@ func TestVerdictOfParts(t *testing.T) {
 		ratio("only two", "stopped early", "hello", report.CPU, 0.96, 0.97, 0.98),
 		ratio("all of them", "stopped early", "hello", report.CPU, 0.95, 0.96, 0.97))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
-	require.Contains(t, text, "1 of 2 steps could be told from noise alone")
-	require.Contains(t, text, "-1.0%")
-	require.Contains(t, text, "the second")
-	require.Contains(t, text, "-4.0%, better")
+	require.Contains(t, text, "alone, 1 of the 2 can be told from noise; all of them together can.")
+	require.Contains(t, text, "only one: -1.0%, lost in noise: the first")
+	require.Contains(t, text, "only two: -3.0%, better: the second")
+	require.Contains(t, text, "all of them: -4.0%; one after the other they would make -4.0%")
+
+	// What is no larger than what a server differs from itself is told from nothing.
+	d.Ratios = append(noise("stopped early", "hello", 0.05), d.Ratios[2:]...)
+	text = strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
+	require.NotContains(t, text, "better")
+	require.Contains(t, text, "In this run they cannot")
+}
+
+// What is smaller than noise is no confirmation either, although its interval
+// excludes that there is no difference.
+func TestVerdictGoesByTheNoise(t *testing.T) {
+	j := &journey{turn: turn{Expect: expectWorse}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
+	d := &report.Document{Ratios: append(noise("stage5", "hello", 0.2),
+		ratio("with it", "stage5", "hello", report.Speed, 0.94, 0.95, 0.96),
+		ratio("with it", "stage5", "hello", report.CPU, 1.04, 1.05, 1.06))}
+	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
+	require.Contains(t, text, "no larger than noise")
+	require.NotContains(t, text, "That is what was to be expected")
+}
+
+// The kernel enters sendmsg through functions that sendto has not: all of them
+// are the call around tcp_sendmsg.
+func TestCallAroundSending(t *testing.T) {
+	all, err := readTurns()
+	require.NoError(t, err)
+	var e evidence
+	for _, turn := range all {
+		if turn.Name == "sendmsg" {
+			e = turn.Evidence[0]
+		}
+	}
+	k := func(names ...string) (frames []frame) {
+		for _, name := range names {
+			frames = append(frames, frame{name, kernelCode})
+		}
+		return append(frames, frame{"netpoll.sendto", projectCode})
+	}
+	for _, path := range [][]string{{"__sys_sendto", "__x64_sys_sendto"}, {"____sys_sendmsg", "___sys_sendmsg", "__sys_sendmsg"}} {
+		r := &record{stacks: []stack{
+			{k(append([]string{"tcp_sendmsg"}, path...)...), 100},
+			{k(append([]string{"copy_from_user"}, path...)...), 3},
+			{k(path...), 4},
+			{k("tcp_recvmsg", "__sys_recvfrom"), 50},
+		}}
+		within, around := r.outside(e)
+		require.Equal(t, int64(100), within, path)
+		require.Equal(t, int64(7), around, path)
+	}
+}
+
+func TestSentencesFitTheLine(t *testing.T) {
+	j := &journey{stage: "stage5-speculative-read", base: run.Server{Name: "stage5"}}
+	var out strings.Builder
+	j.out = &out
+	j.say("%s", strings.Repeat("seven letters ", 40))
+	j.row("%-9s|", "a")
+	all, err := readTurns()
+	require.NoError(t, err)
+	for _, turn := range all {
+		j.paragraph("Why it looks right", turn.Belief)
+	}
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len([]rune(line)), lineWidth+1, line)
+	}
+	require.Equal(t, "stage5", j.called("stage5"))
+	require.Equal(t, "stage5 with router", j.called("with router"))
 }

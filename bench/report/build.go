@@ -21,11 +21,18 @@ var calls = []string{"accepts", "closes", "reads", "writes", "epoll_waits", "epo
 // is to be compared: kind, workload, metric, head and base. published is the
 // line about the documents' figures, "" when they do not stand in the table.
 func (d *Document) Build(published string) {
-	d.Rows, d.Notes = nil, nil
+	d.Rows, d.Notes, d.Method.Steal, d.Method.Others = nil, nil, 0, 0
 	for _, m := range d.Measurements {
 		d.Method.Steal += m.StealShare / float64(len(d.Measurements))
 		d.Method.Others += m.OthersShare / float64(len(d.Measurements))
 	}
+	var clocks []float64
+	for _, m := range d.Measurements {
+		if m.MHz > 0 {
+			clocks = append(clocks, m.MHz)
+		}
+	}
+	d.Method.MHz = stats.Summarise(clocks)
 	for _, w := range d.Workloads {
 		for _, s := range d.Servers {
 			if all := d.of(s.Name, w.Name); len(all) > 0 {
@@ -52,7 +59,9 @@ func (d *Document) of(server, workload string) (out []Measurement) {
 	return out
 }
 
-// values lists a metric by round, NaN where a round lacks it.
+// values lists a metric by round, NaN where a round lacks it. A measurement in
+// which not one request was answered has none: on one side of a ratio it would
+// be 0, on the other infinite.
 func (d *Document) values(server, workload string, metric Metric) []float64 {
 	rounds := 0
 	for _, m := range d.Measurements {
@@ -63,6 +72,9 @@ func (d *Document) values(server, workload string, metric Metric) []float64 {
 		out[i] = math.NaN()
 	}
 	for _, m := range d.of(server, workload) {
+		if m.RequestsPerSecond == 0 && metric != HeldMemory {
+			continue
+		}
 		switch metric {
 		case Speed:
 			out[m.Round-1] = m.RequestsPerSecond
@@ -90,7 +102,12 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		return stats.Summarise(values)
 	}
 	us := func(of func(Measurement) float64) stats.Interval {
-		return each(func(m Measurement) float64 { return of(m) / 1e3 })
+		return each(func(m Measurement) float64 {
+			if m.RequestsPerSecond == 0 {
+				return math.NaN()
+			}
+			return of(m) / 1e3
+		})
 	}
 	r := Row{
 		Server: s.Name, Workload: w.Name,
@@ -122,6 +139,8 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && d.Method.Rate == 0 && r.Busy < busyEnough
 	for _, m := range all {
 		r.Unsent += m.Unsent
+		r.Reconnects += m.Reconnects
+		r.StaleDates += m.StaleDates
 		r.Established = min(r.Established, m.Established)
 		for _, kinds := range []map[string]uint64{m.ConnectErrors, m.Errors} {
 			for kind, n := range kinds {

@@ -41,7 +41,7 @@ func (d *Document) CSV(out io.Writer) error {
 		header = append(header, i.name, i.name+"_low", i.name+"_high")
 	}
 	header = append(header, "server_user_us_per_request", "server_system_us_per_request", "server_busy", "client_bound", "system_calls_per_request",
-		"requests_per_epoll_wait", "gc_cycles_per_second", "resident_bytes", "connections_asked", "connections_established", "errors")
+		"requests_per_epoll_wait", "gc_cycles_per_second", "resident_bytes", "connections_asked", "connections_established", "reconnects", "unsent", "errors")
 	w := csv.NewWriter(out)
 	_ = w.Write(append(header, names...)) // Flush tells
 	figure := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
@@ -60,7 +60,7 @@ func (d *Document) CSV(out io.Writer) error {
 			failures += n
 		}
 		line = append(line, figure(r.UserCPU.Median), figure(r.SystemCPU.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
-			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(failures))
+			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(r.Reconnects), fmt.Sprint(r.Unsent), fmt.Sprint(failures))
 		for _, name := range names {
 			text := ""
 			if v, ok := r.Counters[name]; ok {

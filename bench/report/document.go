@@ -55,11 +55,14 @@ type Machine struct {
 	Virtual      string   `json:"virtual"`
 	Mitigations  []string `json:"mitigations"`
 	LoadAverage  float64  `json:"load_average"` // of one minute, before the run
+
+	Governor string `json:"governor,omitempty"` // what decides on the frequency of the CPUs in use, when the kernel tells
+	Battery  bool   `json:"battery,omitempty"`  // no mains supply is connected
 }
 
 // Method is how it was measured.
 type Method struct {
-	Layout      string  `json:"layout"` // "co-located" or "split"
+	Layout      string  `json:"layout"` // CoLocated, Split or Shared
 	ServerCPUs  []int   `json:"server_cpus"`
 	LoadCPUs    []int   `json:"load_cpus"`
 	Workers     int     `json:"workers"`
@@ -77,6 +80,8 @@ type Method struct {
 	// What the CPUs in use did during all measurements together, as shares of their time.
 	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
 	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
+	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel tells.
+	MHz stats.Interval `json:"mhz,omitzero"`
 }
 
 // Where user and system time come from, for Method.UserSystem.
@@ -100,6 +105,7 @@ type Workload struct {
 	Connections  int    `json:"connections"`
 	Pipeline     int    `json:"pipeline"`
 	Idle         int    `json:"idle,omitempty"`
+	Reconnect    bool   `json:"reconnect,omitempty"` // a new connection for every request
 	RequestBytes int    `json:"request_bytes"`
 	BodyBytes    int    `json:"body_bytes"`
 }
@@ -139,6 +145,9 @@ type Measurement struct {
 	StealShare            float64 `json:"steal_share"`                   // of the CPUs in use
 	OthersShare           float64 `json:"others_share"`                  // likewise, neither server nor generator
 	Seconds               float64 `json:"seconds"`                       // of the measured part
+	MHz                   float64 `json:"mhz,omitempty"`                 // of the server's CPUs at its end, when the kernel tells
+	Reconnects            uint64  `json:"reconnects,omitempty"`          // connections made anew, warm-up included; with wrk unknown
+	StaleDates            uint64  `json:"stale_dates,omitempty"`         // heads with a Date that was not the time; see load.Result
 }
 
 // Row is one server under one workload over all rounds: medians with intervals.
@@ -169,6 +178,8 @@ type Row struct {
 	HeapPerConnection     stats.Interval     `json:"heap_bytes_per_connection"`
 	LoopConnections       []float64          `json:"loop_connections,omitempty"` // of the loop with the fewest to that with the most, medians
 	Unsent                uint64             `json:"unsent,omitempty"`           // of all rounds
+	Reconnects            uint64             `json:"reconnects,omitempty"`       // of all rounds
+	StaleDates            uint64             `json:"stale_dates,omitempty"`      // of all rounds
 
 	Asked       int               `json:"connections_asked"`
 	Established int               `json:"connections_established"` // the least of all rounds

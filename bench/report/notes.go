@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,7 +16,17 @@ const (
 	agreement = 0.03
 	// disturbed is the share of the CPUs' time from which steal or other processes are worth a warning.
 	disturbed = 0.02
+	// useless is from where on a run says more about its disturbances than about servers.
+	useless = 0.10
 )
+
+// percent writes a share with a digit behind the point as long as that says something.
+func percent(share float64) string {
+	if share >= 0.1 {
+		return fmt.Sprintf("%.0f%%", 100*share)
+	}
+	return fmt.Sprintf("%.1f%%", 100*share)
+}
 
 // remark fills in the notes. published is the line about the documents' figures, if they stand in the table.
 func (d *Document) remark(published string) {
@@ -56,11 +68,32 @@ func (d *Document) remark(published string) {
 		d.note("Disturbed: the hypervisor took %.1f%% of the CPUs' time.", 100*m.Steal)
 	}
 	if m.Others >= disturbed {
-		d.note("Disturbed: other processes used %.1f%% of the CPUs' time.", 100*m.Others)
+		text := fmt.Sprintf("Disturbed: other processes used %s of the CPUs' time.", percent(m.Others))
+		if m.Others >= useless {
+			text += " That is too much for figures to go by: measure again on a quiet machine."
+		}
+		d.note("%s", text)
 	}
 	for _, r := range d.Rows {
 		if r.ClientBound {
 			d.note("* Client-bound: %s on %s kept its CPUs only %.0f%% busy; the generator was the limit. Server CPU per request still counts.", r.Server, r.Workload, 100*r.Busy)
+		}
+	}
+	for _, r := range d.Rows {
+		silent := 0
+		for _, m := range d.of(r.Server, r.Workload) {
+			if m.RequestsPerSecond == 0 {
+				silent++
+			}
+		}
+		if silent > 0 {
+			d.note("%s on %s: in %d of %d rounds not one request was answered; such a round is in no ratio.", r.Server, r.Workload, silent, len(d.of(r.Server, r.Workload)))
+		}
+		if i := slices.IndexFunc(d.Workloads, func(w Workload) bool { return w.Name == r.Workload }); r.Reconnects > 0 && !d.Workloads[i].Reconnect {
+			d.note("%s on %s: %s connections had to be made anew, since the server closed them or answered wrongly; its requests paid for that.", r.Server, r.Workload, number(float64(r.Reconnects)))
+		}
+		if r.StaleDates > 0 && r.Workload == d.Workloads[0].Name {
+			d.note("%s sends a Date that is not the time: work that the others do is left out.", r.Server)
 		}
 	}
 	for _, line := range d.Remarks {
@@ -81,7 +114,7 @@ func (d *Document) noteNoise() {
 		}
 		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, short(r.Ratio))
 		if floor := math.Max(math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1)); r.Ratio.Bounded() {
-			text += fmt.Sprintf("; believe no difference below %.1f%%", 100*floor)
+			text += "; believe no difference below " + percent(floor)
 		}
 		d.note("%s.", text)
 	}
@@ -91,73 +124,152 @@ func (d *Document) note(format string, args ...any) {
 	d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
 }
 
-// Against compares this run's ratios with those of an earlier one, if both were
-// measured in the same way on the same machine, and notes whether they agree.
+// Against compares this run's ratios with those of another one and notes whether
+// they agree, and if not what was different. What was measured otherwise, or
+// elsewhere, is named among the differences: see Comparable.
 func (d *Document) Against(old *Document) {
-	same := old.Method.Layout == d.Method.Layout && old.Method.Generator == d.Method.Generator && old.Method.Workers == d.Method.Workers &&
-		old.Machine.CPU == d.Machine.CPU && old.Machine.CPUs == d.Machine.CPUs && old.Machine.Kernel == d.Machine.Kernel
-	if !same {
-		return
+	type difference struct {
+		text   string
+		change float64
 	}
-	var apart []string
-	compared, overlapping, widest := 0, 0, 0.0
+	var apart []difference
+	seen := map[string]bool{}
+	compared, overlapping, widest, largest := 0, 0, 0.0, 0.0
 	for _, now := range d.Ratios {
+		// A ratio can be there as a step and as a target; it is one all the same.
+		key := fmt.Sprint(now.Workload, now.Metric, now.Head, now.Base)
 		i := slices.IndexFunc(old.Ratios, func(r Ratio) bool {
-			return r.Kind == now.Kind && r.Workload == now.Workload && r.Metric == now.Metric && r.Head == now.Head && r.Base == now.Base
+			return r.Workload == now.Workload && r.Metric == now.Metric && r.Head == now.Head && r.Base == now.Base
 		})
-		if i < 0 || !now.Ratio.Bounded() || !old.Ratios[i].Ratio.Bounded() || old.Ratios[i].Ratio.Median == 0 || now.Kind == Noise {
+		if i < 0 || seen[key] || !now.Ratio.Bounded() || !old.Ratios[i].Ratio.Bounded() || old.Ratios[i].Ratio.Median == 0 || now.Kind == Noise {
 			continue
 		}
+		seen[key] = true
 		compared++
 		before := old.Ratios[i].Ratio
-		if change := now.Ratio.Median/before.Median - 1; math.Abs(change) > agreement {
-			if before.Low <= now.Ratio.High && now.Ratio.Low <= before.High {
-				overlapping++
-			}
-			widest = max(widest, before.Spread(), now.Ratio.Spread())
-			apart = append(apart, fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, short(before), short(now.Ratio)))
+		change := math.Abs(now.Ratio.Median/before.Median - 1)
+		largest = max(largest, change)
+		if change <= agreement {
+			continue
 		}
+		if before.Low <= now.Ratio.High && now.Ratio.Low <= before.High {
+			overlapping++
+		}
+		widest = max(widest, before.Spread(), now.Ratio.Spread())
+		apart = append(apart, difference{
+			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, short(before), short(now.Ratio)), change,
+		})
 	}
 	when := old.Created.Format("2006-01-02 15:04 UTC")
 	switch {
 	case compared == 0:
+		return
 	case len(apart) == 0:
-		d.note("The run of %s agrees: all %d ratios within %.0f%%.", when, compared, 100*agreement)
-	default:
-		d.note("The run of %s differs by more than %.0f%% in %d of %d ratios: %s. %s", when, 100*agreement, len(apart), compared, strings.Join(apart, "; "), d.why(old, len(apart), overlapping, widest))
+		d.note("The run of %s agrees: all %d ratios within %.0f%%, the furthest apart by %.1f%%.", when, compared, 100*agreement, 100*largest)
+		return
 	}
+	slices.SortStableFunc(apart, func(a, b difference) int { return cmp.Compare(b.change, a.change) })
+	const named = 3
+	var texts []string
+	for _, each := range apart[:min(named, len(apart))] {
+		texts = append(texts, each.text)
+	}
+	furthest := ""
+	if len(apart) > named {
+		furthest = ", of which the furthest apart are"
+	}
+	d.note("The run of %s differs by more than %.0f%% in %d of %d ratios%s: %s.", when, 100*agreement, len(apart), compared, furthest, strings.Join(texts, "; "))
+	if widest > agreement && overlapping > 0 {
+		all := fmt.Sprintf("in %d of these %d", overlapping, len(apart))
+		if overlapping == len(apart) {
+			all = "in all of these"
+		}
+		d.note("The rounds spread by up to %.0f%%, and %s the intervals of both runs overlap: there the two do not contradict each other. More rounds would tell.", 100*widest, all)
+	}
+	what := d.different(old)
+	if len(what) == 0 {
+		what = []string{"nothing that this command can see (not the steal time, other processes, the source or the method)"}
+	}
+	d.note("What was different: %s.", strings.Join(what, "; "))
 }
 
-// why looks for the reason of two runs that differ in so many ratios, of which
-// some have intervals that overlap; widest is the largest spread among them.
-func (d *Document) why(old *Document, apart, overlapping int, widest float64) string {
-	var reasons []string
-	if widest > agreement && overlapping > 0 {
-		reasons = append(reasons, fmt.Sprintf("the rounds spread by up to %.1f%%, and in %d of these %d the two intervals overlap", 100*widest, overlapping, apart))
+// Comparable is an error when the ratios of the two runs need not agree, since
+// they were measured in other ways or on other machines.
+func (d *Document) Comparable(old *Document) error {
+	if what := d.otherwise(old); len(what) > 0 {
+		return errors.New(strings.Join(what, "; "))
 	}
-	for _, run := range []struct {
-		name string
-		of   *Document
-	}{{"then", old}, {"now", d}} {
-		if m := run.of.Method; m.Steal >= disturbed || m.Others >= disturbed {
-			reasons = append(reasons, fmt.Sprintf("%s %.1f%% of the CPUs' time was stolen and %.1f%% went to other processes", run.name, 100*m.Steal, 100*m.Others))
+	return nil
+}
+
+// otherwise is how old was measured in another way, or elsewhere.
+func (d *Document) otherwise(old *Document) (what []string) {
+	then, now := old.Method, d.Method
+	for _, each := range []struct {
+		name      string
+		then, now any
+	}{
+		{"the CPU", old.Machine.CPU, d.Machine.CPU},
+		{"the number of CPUs", old.Machine.CPUs, d.Machine.CPUs},
+		{"the kernel", old.Machine.Kernel, d.Machine.Kernel},
+		{"the layout", then.Layout, now.Layout},
+		{"the generator", then.Generator, now.Generator},
+		{"the number of workers", then.Workers, now.Workers},
+		{"the requests that were due per second", then.Rate, now.Rate},
+	} {
+		if each.then != each.now {
+			what = append(what, fmt.Sprintf("%s: %v then, %v now", each.name, each.then, each.now))
 		}
-		if run.of.Method.Revision != d.Method.Revision {
-			reasons = append(reasons, fmt.Sprintf("the source was another (%s)", run.of.Method.Revision))
+	}
+	return what
+}
+
+// different is what may explain ratios that differ.
+func (d *Document) different(old *Document) []string {
+	what := d.otherwise(old)
+	say := func(format string, args ...any) { what = append(what, fmt.Sprintf(format, args...)) }
+	then, now := old.Method, d.Method
+	if max(then.Steal, now.Steal) >= disturbed {
+		say("stolen by the hypervisor: %s of the CPUs' time then, %s now", percent(then.Steal), percent(now.Steal))
+	}
+	if max(then.Others, now.Others) >= disturbed {
+		say("taken by other processes: %s then, %s now", percent(then.Others), percent(now.Others))
+	}
+	if floors := [2]float64{old.floor(), d.floor()}; max(floors[0], floors[1]) > agreement {
+		say("a server differed from itself by up to %.0f%% then, %.0f%% now", 100*floors[0], 100*floors[1])
+	}
+	if a, b := old.Machine.LoadAverage, d.Machine.LoadAverage; math.Abs(a-b) >= 0.5 {
+		say("load average before the run: %.1f then, %.1f now", a, b)
+	}
+	if a, b := then.MHz.Median, now.MHz.Median; a > 0 && b > 0 && math.Abs(a/b-1) > agreement {
+		say("clock of the CPUs: %.0f MHz then, %.0f now", a, b)
+	}
+	if old.Machine.Governor != d.Machine.Governor {
+		say("frequency governor: %s then, %s now", old.Machine.Governor, d.Machine.Governor)
+	}
+	if old.Machine.Battery != d.Machine.Battery {
+		say("on battery: %t then, %t now", old.Machine.Battery, d.Machine.Battery)
+	}
+	if old.Machine.Go != d.Machine.Go {
+		say("Go: %s then, %s now", old.Machine.Go, d.Machine.Go)
+	}
+	if then.Revision != now.Revision || strings.Contains(now.Revision, "with changes") {
+		say("the source: %s then, %s now", cmp.Or(then.Revision, "unknown"), cmp.Or(now.Revision, "unknown"))
+	}
+	if then.Rounds != now.Rounds || then.Seconds != now.Seconds {
+		say("%d rounds of %.2g s then, %d of %.2g s now", then.Rounds, then.Seconds, now.Rounds, now.Seconds)
+	}
+	return what
+}
+
+// floor is by which share a server differed from itself, 0 when that was not measured.
+func (d *Document) floor() (widest float64) {
+	for _, r := range d.Ratios {
+		if r.Kind == Noise && r.Metric == Speed && r.Ratio.Bounded() {
+			widest = max(widest, math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1))
 		}
-		for _, r := range run.of.Ratios {
-			if r.Kind == Noise && r.Metric == Speed && r.Ratio.Spread() > agreement {
-				reasons = append(reasons, fmt.Sprintf("%s a server differed from itself by up to %.1f%%", run.name, 100*r.Ratio.Spread()))
-			}
-		}
 	}
-	if old.Method.Seconds != d.Method.Seconds {
-		reasons = append(reasons, fmt.Sprintf("rounds of %.2g s then, of %.2g s now", old.Method.Seconds, d.Method.Seconds))
-	}
-	if len(reasons) == 0 {
-		return "Neither steal time nor other processes explain it: the machine changed between the runs (clock, neighbours, memory)."
-	}
-	return "Possible reasons: " + strings.Join(reasons, "; ") + "."
+	return widest
 }
 
 func list(cpus []int) string {

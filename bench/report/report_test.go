@@ -209,7 +209,13 @@ func TestDisturbancesAreTold(t *testing.T) {
 	d.Build("")
 	notes := strings.Join(d.Notes, "\n")
 	require.Contains(t, notes, "the hypervisor took 7.0% of the CPUs' time")
-	require.Contains(t, notes, "other processes used 3.1% of the CPUs' time")
+	require.Contains(t, notes, "other processes used 3.1% of the CPUs' time.")
+	require.NotContains(t, notes, "too much for figures to go by")
+	for i := range d.Measurements {
+		d.Measurements[i].OthersShare = 0.44
+	}
+	d.Build("")
+	require.Contains(t, strings.Join(d.Notes, "\n"), "other processes used 44% of the CPUs' time. That is too much for figures to go by")
 }
 
 func TestAgainstAnEarlierRun(t *testing.T) {
@@ -221,11 +227,14 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 		d.Build("")
 		return d
 	}
-	last := func(d *Document) string { return d.Notes[len(d.Notes)-1] }
+	notes := func(d, other *Document) string {
+		before := len(d.Notes)
+		d.Against(other)
+		return strings.Join(d.Notes[before:], "\n")
+	}
 
-	d := built(nil)
-	d.Against(built(nil))
-	require.Equal(t, "The run of 2025-03-01 12:00 UTC agrees: all 15 ratios within 3%.", last(d))
+	require.Equal(t, "The run of 2025-03-01 12:00 UTC agrees: all 9 ratios within 3%, the furthest apart by 0.0%.", notes(built(nil), built(nil)),
+		"what is a step and a target is one ratio")
 
 	slower := func(d *Document) {
 		for i := range d.Measurements {
@@ -234,20 +243,47 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 			}
 		}
 	}
-	d = built(slower)
-	d.Against(built(nil))
-	require.Contains(t, last(d), "differs by more than 3% in")
-	require.Contains(t, last(d), "1 reuseport to 0 naive on hello (requests per second): 1.10 1.10–1.10 then, 1.04 1.05–1.05 now"[:60])
-	require.Contains(t, last(d), "Neither steal time nor other processes explain it")
+	require.Equal(t, "The run of 2025-03-01 12:00 UTC differs by more than 3% in 2 of 9 ratios: "+
+		"2 conn-timer to 1 reuseport on hello (requests per second): 1.10 1.10–1.10 then, 1.16 1.16–1.16 now; "+
+		"1 reuseport to 0 naive on hello (requests per second): 1.10 1.10–1.10 then, 1.05 1.05–1.05 now.\n"+
+		"What was different: nothing that this command can see (not the steal time, other processes, the source or the method).", notes(built(slower), built(nil)))
 
-	d = built(func(d *Document) {
+	// Many are not all written out, and the largest come first.
+	upside := func(d *Document) {
+		for i := range d.Measurements {
+			if m := &d.Measurements[i]; m.Workload == "hello" {
+				m.RequestsPerSecond = 1e9 / m.RequestsPerSecond
+			}
+		}
+	}
+	text := notes(built(upside), built(nil))
+	require.Contains(t, text, "in 9 of 9 ratios, of which the furthest apart are: 5 speculative-read to 0 naive on hello")
+	require.Equal(t, 3, strings.Count(text, " then, "))
+
+	// Whatever was different is named.
+	text = notes(built(func(d *Document) {
 		slower(d)
 		for i := range d.Measurements {
-			d.Measurements[i].StealShare = 0.1
+			m := &d.Measurements[i]
+			m.StealShare, m.OthersShare, m.MHz = 0.1, 0.05, 2100
+			if m.Server == twin {
+				m.RequestsPerSecond *= 1.2
+			}
 		}
-	})
-	d.Against(built(nil))
-	require.Contains(t, last(d), "now 10.0% of the CPUs' time was stolen")
+		d.Machine.LoadAverage, d.Machine.Governor, d.Machine.Battery, d.Method.Seconds, d.Method.Revision = 3.5, "powersave", true, 0.2, "def"
+	}), built(func(d *Document) {
+		for i := range d.Measurements {
+			d.Measurements[i].MHz = 3400
+		}
+		d.Machine.Governor, d.Method.Revision = "performance", "abc"
+	}))
+	for _, want := range []string{
+		"stolen by the hypervisor: 0.0% of the CPUs' time then, 10% now", "taken by other processes: 0.0% then, 5.0% now", "differed from itself by up to 0% then, 20% now",
+		"load average before the run: 0.0 then, 3.5 now", "clock of the CPUs: 3400 MHz then, 2100 now", "frequency governor: performance then, powersave now",
+		"on battery: false then, true now", "the source: abc then, def now", "6 rounds of 0.5 s then, 6 of 0.2 s now",
+	} {
+		require.Contains(t, text, want)
+	}
 
 	// Runs that were too short to tell say so.
 	wide := func(factor float64) func(*Document) {
@@ -259,16 +295,55 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 			}
 		}
 	}
-	d = built(wide(0.95))
-	d.Against(built(wide(1)))
-	require.Contains(t, last(d), "the rounds spread by up to ")
-	require.Contains(t, last(d), "the two intervals overlap")
+	text = notes(built(wide(0.95)), built(wide(1)))
+	require.Contains(t, text, "The rounds spread by up to 5%, and in all of these the intervals of both runs overlap: there the two do not contradict each other.")
 
-	d = built(nil)
-	before := len(d.Notes)
 	other := built(func(d *Document) { d.Machine.Kernel = "Linux 5.4.0" })
-	d.Against(other)
-	require.Len(t, d.Notes, before, "another machine is no measure")
+	require.EqualError(t, built(nil).Comparable(other), "the kernel: Linux 5.4.0 then, Linux 6.12.0 now")
+	require.NoError(t, built(nil).Comparable(built(nil)))
+	d := built(nil)
+	require.Empty(t, notes(d, &Document{}), "nothing in common")
+}
+
+// On neither side of a ratio does a round without an answer count: 0 on the one
+// and infinite, so left out, on the other would favour one of the two.
+func TestARoundWithoutAnAnswerFavoursNobody(t *testing.T) {
+	for _, server := range []string{stages[0], stages[1]} {
+		d := sample(7)
+		for i := range d.Measurements {
+			if m := &d.Measurements[i]; m.Server == server && m.Round == 2 {
+				m.RequestsPerSecond, m.Requests, m.Latency, m.ServerCPU = 0, 0, load.Latency{}, 0
+			}
+		}
+		d.Build("")
+		r, ok := d.Find(Step, stages[1])
+		require.True(t, ok)
+		require.Equal(t, 6, r.Ratio.Rounds)
+		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
+		require.InDelta(t, 1.1, r.Ratio.High, 1e-9)
+		row, _ := d.Row(server, "hello")
+		require.Equal(t, 6, row.P50.Rounds)
+		require.Equal(t, 1200.0, row.P50.Low)
+		require.Contains(t, strings.Join(d.Notes, "\n"), server+" on hello: in 1 of 7 rounds not one request was answered")
+	}
+}
+
+func TestConnectionsMadeAnewAndStaleDatesAreTold(t *testing.T) {
+	d := sample(6)
+	for i := range d.Measurements {
+		if m := &d.Measurements[i]; m.Server == stages[1] && m.Workload == "hello" {
+			m.Reconnects, m.StaleDates = 1000, 1
+		}
+	}
+	d.Build("")
+	notes := strings.Join(d.Notes, "\n")
+	require.Contains(t, notes, "stage1-reuseport on hello: 6,000 connections had to be made anew")
+	require.Contains(t, notes, "stage1-reuseport sends a Date that is not the time")
+	require.Equal(t, 1, strings.Count(notes, "made anew"))
+
+	d.Workloads[0].Reconnect = true // there that is what it is about
+	d.Build("")
+	require.NotContains(t, strings.Join(d.Notes, "\n"), "made anew")
 }
 
 func TestWriteAndRead(t *testing.T) {
@@ -325,6 +400,14 @@ func TestNothingMeasured(t *testing.T) {
 	}
 	_, err := d.Write(t.TempDir(), "ladder")
 	require.NoError(t, err, "no figure that JSON cannot hold")
+}
+
+func TestLabel(t *testing.T) {
+	for name, want := range map[string]string{
+		"stage5-speculative-read": "5 speculative-read", "stage1 -acceptor": "1 -acceptor", "stage1-reuseport ×2": "1 reuseport ×2", "stage3": "3", "bare-c": "bare-c",
+	} {
+		require.Equal(t, want, Label(name))
+	}
 }
 
 func TestNumbers(t *testing.T) {

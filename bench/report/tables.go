@@ -30,7 +30,7 @@ func (d *Document) Text(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	for _, note := range d.Notes {
-		fmt.Fprintln(out, wrap(note, 80))
+		fmt.Fprintln(out, Wrap(note, 80))
 	}
 }
 
@@ -338,10 +338,15 @@ func (r Ratio) Words() string {
 
 // Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".
 func Label(name string) string {
-	if rest, ok := strings.CutPrefix(name, "stage"); ok {
-		return strings.Replace(rest, "-", " ", 1)
+	rest, ok := strings.CutPrefix(name, "stage")
+	if !ok {
+		return name
 	}
-	return name
+	number := strings.TrimLeft(rest, "0123456789")
+	if folder, ok := strings.CutPrefix(number, "-"); ok { // and not that of a flag: "stage1 -acceptor"
+		return strings.TrimSuffix(rest, number) + " " + folder
+	}
+	return rest
 }
 
 func mark(r Row) string {
@@ -439,8 +444,8 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// wrap breaks a note into lines, the first with a bullet.
-func wrap(s string, width int) string {
+// Wrap breaks a note into lines of at most width columns, the first with a bullet.
+func Wrap(s string, width int) string {
 	var out strings.Builder
 	column := width
 	for i, word := range strings.Fields(s) {

@@ -3,6 +3,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -47,7 +48,11 @@ type Bench struct {
 
 	Progress func(Progress) // may be nil
 
-	place Place
+	// Brief leaves the ladder at hello, without the stages' targets.
+	Brief bool
+
+	place    Place
+	presence *presence
 }
 
 // Progress tells what is about to be measured.
@@ -117,6 +122,7 @@ func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
 	case err != nil:
 		d.Ended = firstLine(err.Error())
 	}
+	b.remarkCompany()
 	d.Remarks = b.Remarks
 	d.Build(b.Published)
 	return d, err
@@ -133,7 +139,7 @@ func (b *Bench) list(d *report.Document) {
 		if w := item.Workload; !workloads[w.Name] {
 			workloads[w.Name] = true
 			d.Workloads = append(d.Workloads, report.Workload{
-				Name: w.Name, Summary: w.Summary, Connections: w.Connections, Pipeline: w.Pipeline, Idle: w.Idle,
+				Name: w.Name, Summary: w.Summary, Connections: w.Connections, Pipeline: w.Pipeline, Idle: w.Idle, Reconnect: w.Reconnect,
 				RequestBytes: len(w.Request), BodyBytes: len(w.Body),
 			})
 		}
@@ -172,13 +178,42 @@ func (b *Bench) enough(done int, took time.Duration) bool {
 	return done >= stats.MinimumRounds && took+each > b.Time
 }
 
+// expected is how long a round will take, put together from its parts.
+func (b *Bench) expected() (round time.Duration) {
+	const (
+		startAndStop = 60 * time.Millisecond  // of a server and a generator
+		connect      = 100 * time.Microsecond // for each connection, its end included
+	)
+	for _, item := range b.Items {
+		measured := b.duration(item.Workload)
+		if cmp.Or(item.Generator, b.Generator) == Wrk {
+			measured = wholeSeconds(b.Duration)
+		}
+		round += b.Warmup + measured + startAndStop + time.Duration(item.Workload.Total())*connect
+	}
+	return round
+}
+
+// Plan is how many rounds there will be, and how long all of them will take,
+// on a machine that has nothing else to do.
+func (b *Bench) Plan() (rounds int, all time.Duration) {
+	each := b.expected()
+	if each == 0 {
+		return 0, 0
+	}
+	rounds = b.Rounds
+	if rounds == 0 {
+		rounds = max(stats.MinimumRounds, int(b.Time/each))
+	}
+	return rounds, time.Duration(rounds) * each
+}
+
 // tell reports progress. The first round's length is guessed from its parts.
 func (b *Bench) tell(round, done int, item Item, begin, started time.Time) {
 	if b.Progress == nil {
 		return
 	}
-	const startAndStop = 100 * time.Millisecond
-	each := time.Duration(len(b.Items)) * (b.Warmup + b.Duration + startAndStop)
+	each := b.expected()
 	if round > 1 {
 		each = started.Sub(begin) / time.Duration(round-1)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/report"
-	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -197,13 +196,4 @@ func TestMixTakesFilesAndSaysWhatIsMissing(t *testing.T) {
 		_, err := Mix(t.Context(), root, folder, "stage0-one", "stage1-two", files)
 		require.ErrorContains(t, err, want)
 	}
-}
-
-func TestOutputTellsHowItEnded(t *testing.T) {
-	lines, err := Output(t.Context(), nil, "sh", "-c", "echo one; echo two")
-	require.NoError(t, err)
-	require.Equal(t, []string{"one", "two"}, lines)
-	_, err = Output(t.Context(), nil, "sh", "-c", "echo last; exit 3")
-	require.EqualError(t, err, "sh ended (exit status 3): last")
-	require.GreaterOrEqual(t, stats.MinimumRounds, 6)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 )
 
@@ -51,10 +52,10 @@ func TestGeneratorsOnOtherHosts(t *testing.T) {
 	}
 
 	s := rig(t, "good")
-	server, err := start(t.Context(), command{name: "server", path: "ip", args: []string{"netns", "exec", host("server"), s.Path, "-addr", "0.0.0.0:8080"}})
+	server, err := child.Start(t.Context(), child.Command{Name: "server", Path: "ip", Args: []string{"netns", "exec", host("server"), s.Path, "-addr", "0.0.0.0:8080"}})
 	require.NoError(t, err)
-	defer server.end()
-	line, err := server.line(t.Context(), startLimit)
+	defer server.End()
+	line, err := server.Line(t.Context(), startLimit)
 	require.NoError(t, err)
 	require.Contains(t, line, "ready")
 

@@ -82,6 +82,9 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 		b.compare(report.Total, workload.Hello, report.Speed, s, stages[0])
 		b.compare(report.Total, workload.Hello, report.CPU, s, stages[0])
 		for _, t := range steps[short(s.Name)].targets {
+			if b.Brief && t.workload != workload.Hello {
+				continue
+			}
 			if b.Generator == Wrk {
 				if w, err := workload.ByName(t.workload); err == nil && WrkCan(w) != nil {
 					continue

@@ -3,12 +3,15 @@ package run
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 // tick is the length of one unit in /proc, in nanoseconds: USER_HZ is 100 on
@@ -130,11 +133,66 @@ func describe(m *report.Machine) {
 		m.Virtual = strings.TrimPrefix(m.Virtual+", container", ", ")
 	}
 	m.Mitigations = mitigations()
+	if cpus, err := netpoll.CPUs(); err == nil {
+		m.Governor = governor(cpus)
+	}
+	m.Battery = onBattery(powerFolder)
 	var memory unix.Sysinfo_t
 	if unix.Sysinfo(&memory) == nil {
 		m.MemoryBytes = int64(memory.Totalram) * int64(memory.Unit)
 	}
 }
+
+const cpuFolder = "/sys/devices/system/cpu"
+
+// megahertz is the mean frequency of CPUs, 0 when the kernel does not tell: in
+// a virtual machine it does not know.
+func megahertz(cpus []int) float64 {
+	sum := 0.0
+	for _, cpu := range cpus {
+		b, err := os.ReadFile(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_cur_freq", cpuFolder, cpu))
+		kilohertz, parseErr := strconv.ParseFloat(strings.TrimSpace(string(b)), 64)
+		if err != nil || parseErr != nil {
+			return 0
+		}
+		sum += kilohertz / 1000
+	}
+	return sum / float64(len(cpus))
+}
+
+// governor is what decides on the frequency of CPUs, "" when the kernel does not tell.
+func governor(cpus []int) string {
+	var all []string
+	for _, cpu := range cpus {
+		b, _ := os.ReadFile(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_governor", cpuFolder, cpu))
+		if text := strings.TrimSpace(string(b)); text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// onBattery tells whether there is a battery and no mains supply is connected,
+// see "power supply class" in the kernel's documentation.
+func onBattery(folder string) bool {
+	battery, mains := false, false
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		read := func(name string) string {
+			b, _ := os.ReadFile(filepath.Join(folder, e.Name(), name))
+			return strings.TrimSpace(string(b))
+		}
+		switch read("type") {
+		case "Battery":
+			battery = battery || read("status") == "Discharging"
+		case "Mains", "USB":
+			mains = mains || read("online") == "1"
+		}
+	}
+	return battery && !mains
+}
+
+const powerFolder = "/sys/class/power_supply"
 
 // mitigations names the weaknesses of this CPU against which the kernel does something.
 func mitigations() (out []string) {

@@ -3,9 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -31,14 +29,15 @@ type reading struct {
 	cpus     cpuTicks // of all CPUs in use
 	server   cpuTicks // of the server's
 	when     time.Time
+	mhz      float64 // of the server's CPUs, 0 when unknown
 }
 
-func (b *Bench) look(ctx context.Context, s *server) (r reading, err error) {
+func (b *Bench) look(ctx context.Context, s *Running) (r reading, err error) {
 	if r.counters, err = s.read(ctx); err != nil {
 		return r, err
 	}
-	if r.resident, err = resident(s.pid); err == nil {
-		r.user, r.system, err = processTicks(s.pid)
+	if r.resident, err = resident(s.PID()); err == nil {
+		r.user, r.system, err = processTicks(s.PID())
 	}
 	if err == nil {
 		r.cpus, err = readCPUs(b.place.inUse())
@@ -46,9 +45,9 @@ func (b *Bench) look(ctx context.Context, s *server) (r reading, err error) {
 	if err == nil {
 		r.server, err = readCPUs(b.place.Server)
 	}
-	r.when = time.Now()
-	if err != nil && !s.alive() {
-		return r, s.obituary("")
+	r.when, r.mhz = time.Now(), megahertz(b.place.Server)
+	if err != nil && !s.Alive() {
+		return r, s.Obituary("")
 	}
 	return r, err
 }
@@ -57,11 +56,11 @@ func (b *Bench) look(ctx context.Context, s *server) (r reading, err error) {
 // process is left when it returns.
 func (b *Bench) measure(ctx context.Context, item Item) (m report.Measurement, err error) {
 	m = report.Measurement{Server: item.Server.Name, Workload: item.Workload.Name}
-	s, err := startServer(ctx, item.Server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
+	s, err := Start(ctx, item.Server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
 	if err != nil {
 		return m, err
 	}
-	defer s.end()
+	defer s.End()
 	var result load.Result
 	var empty, before, after reading
 	if item.Workload.Idle > 0 {
@@ -82,51 +81,39 @@ func (b *Bench) measure(ctx context.Context, item Item) (m report.Measurement, e
 		return m, b.blame(ctx, s, err)
 	}
 	fill(&m, result, empty, before, after)
-	if stopErr := s.stop(); stopErr != nil {
+	if stopErr := s.Stop(); stopErr != nil {
 		return m, stopErr
 	}
 	return m, nil
 }
 
 // blame finds the better error: a generator that lost its server can only say that it did.
-func (b *Bench) blame(ctx context.Context, s *server, err error) error {
+func (b *Bench) blame(ctx context.Context, s *Running, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_ = s.await(time.Second)
-	if !s.alive() {
-		return s.obituary("while it was being measured")
+	_ = s.Await(time.Second)
+	if !s.Alive() {
+		return s.Obituary("while it was being measured")
 	}
 	return err
 }
 
 // embedded drives s with the generator of this project, a process of its own.
 // The server is read while all connections are open and at rest.
-func (b *Bench) embedded(ctx context.Context, s *server, w workload.Workload) (result load.Result, before, after reading, err error) {
-	args := []string{
-		"load", "--json", "--hold", "--target", s.address, "--workload", w.Name, "--server-pid", strconv.Itoa(s.pid),
-		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
-		"--threads", strconv.Itoa(b.loadThreads(w)), "--warmup", b.Warmup.String(), "--duration", b.duration(w).String(),
-	}
+func (b *Bench) embedded(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
+	more := []string{"--server-pid", strconv.Itoa(s.PID())}
 	if b.Rate > 0 {
-		args = append(args, "--rate", strconv.FormatFloat(b.Rate, 'f', -1, 64))
+		more = append(more, "--rate", strconv.FormatFloat(b.Rate, 'f', -1, 64))
 	}
-	g, err := start(ctx, command{name: "the load generator", path: b.Command, args: args, cpus: b.place.Load})
+	g, err := OpenGenerator(ctx, Drive{
+		Command: b.Command, CPUs: b.place.Load, Address: s.Address, Workload: w, Threads: b.loadThreads(w),
+		Warmup: b.Warmup, Duration: b.duration(w), More: more,
+	})
 	if err != nil {
 		return result, before, after, err
 	}
-	defer g.end()
-	patience := b.Warmup + b.duration(w) + time.Minute
-	expect := func(word string) error {
-		line, err := g.line(ctx, patience)
-		if err == nil && line != word {
-			err = fmt.Errorf("the load generator said %.80q instead of %q", line, word)
-		}
-		return err
-	}
-	if err = expect("ready"); err != nil {
-		return result, before, after, err
-	}
+	defer g.End()
 	if w.Idle > 0 {
 		if err = s.collect(ctx); err != nil {
 			return result, before, after, err
@@ -135,28 +122,13 @@ func (b *Bench) embedded(ctx context.Context, s *server, w workload.Workload) (r
 	if before, err = b.look(ctx, s); err != nil {
 		return result, before, after, err
 	}
-	if err = g.say("go"); err == nil {
-		err = expect("done")
-	}
-	if err == nil {
-		after, err = b.look(ctx, s)
-	}
-	if err == nil {
-		err = g.say("end")
-	}
-	if err != nil {
+	if err = g.Send(ctx); err != nil {
 		return result, before, after, err
 	}
-	line, err := g.line(ctx, patience)
-	if err != nil {
+	if after, err = b.look(ctx, s); err != nil {
 		return result, before, after, err
 	}
-	if err = json.Unmarshal([]byte(line), &result); err != nil {
-		return result, before, after, fmt.Errorf("the load generator's result is not understood: %w", err)
-	}
-	if err = g.await(endLimit); err == nil && g.exitCode() != 0 {
-		err = g.obituary("")
-	}
+	result, err = g.Result(ctx)
 	return result, before, after, err
 }
 
@@ -165,6 +137,7 @@ func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
 	m.RequestsPerSecond, m.Requests, m.Seconds = r.RequestsPerSecond, r.Requests, r.Seconds
 	m.Established, m.ConnectErrors, m.Errors = r.Established, r.ConnectErrors, r.Errors
 	m.Latency, m.Histogram, m.Unsent = r.Latency, r.Histogram, r.Unsent
+	m.Reconnects, m.StaleDates, m.MHz = r.Reconnects, r.StaleDates, after.mhz
 	m.ServerCPU, m.ClientCPU = r.ServerCPUPerRequest, r.ClientCPUPerRequest
 	if user, system := after.user-before.user, after.system-before.system; user+system > 0 {
 		m.ServerUserShare = float64(user) / float64(user+system)

@@ -77,7 +77,7 @@ func rigged(part string) {
 		switch n := requests.Add(1); {
 		case part == "slow":
 			time.Sleep(2 * time.Millisecond)
-		case part == "wrong" && n%100 == 0:
+		case part == "wrong" && n%10 == 0, part == "always-wrong":
 			text = "Hello, world!"
 		case part == "dies" && n == 500:
 			fmt.Fprintln(os.Stderr, "fatal error: so it goes")
@@ -130,12 +130,12 @@ func bench(t *testing.T) *Bench {
 func parent() {
 	own, _ := os.Executable()
 	os.Setenv(rigVariable, "good")
-	s, err := startServer(context.Background(), Server{Name: "good", Path: own}, nil, 1)
+	s, err := Start(context.Background(), Server{Name: "good", Path: own}, nil, 1)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(s.pid)
+	fmt.Println(s.PID())
 	select {}
 }
 

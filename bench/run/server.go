@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -35,49 +37,49 @@ type Server struct {
 	Admin bool
 }
 
-// server is a running one.
-type server struct {
-	*child
-	pid     int
-	address string
-	admin   string // empty without an admin listener
-	workers int
-	threads int // GOMAXPROCS as it says
-	client  *http.Client
+// Running is a server that has been started. Whoever started it has to Stop it,
+// or at least to End it.
+type Running struct {
+	*child.Child
+	Address string
+	Admin   string // address of the admin listener; empty without one
+
+	client *http.Client
 }
 
-// startServer starts s on the given CPUs and waits for its ready line.
-func startServer(ctx context.Context, s Server, cpus []int, workers int) (*server, error) {
+// Start starts s on the given CPUs, with variables beside those of this process,
+// and waits for its ready line.
+func Start(ctx context.Context, s Server, cpus []int, workers int, env ...string) (*Running, error) {
 	args := []string{"-addr", "127.0.0.1:0", "-workers", strconv.Itoa(workers)}
 	if s.Admin {
 		args = append(args, "-admin", "127.0.0.1:0")
 	}
-	p, err := start(ctx, command{name: s.Name, path: s.Path, args: append(args, s.Args...), cpus: cpus})
+	p, err := child.Start(ctx, child.Command{Name: s.Name, Path: s.Path, Args: append(args, s.Args...), Env: env, CPUs: cpus})
 	if err != nil {
 		return nil, err
 	}
-	line, err := p.line(ctx, startLimit)
+	line, err := p.Line(ctx, startLimit)
 	if err != nil {
-		if ctx.Err() == nil && !p.alive() {
-			return nil, p.obituary("instead of starting")
+		if ctx.Err() == nil && !p.Alive() {
+			return nil, p.Obituary("instead of starting")
 		}
-		p.end()
+		p.End()
 		return nil, err
 	}
-	out := &server{child: p, client: &http.Client{Transport: &http.Transport{}, Timeout: adminLimit}}
+	out := &Running{Child: p, client: &http.Client{Transport: &http.Transport{}, Timeout: adminLimit}}
 	if err := out.readReady(line); err != nil {
-		p.end()
+		p.End()
 		return nil, err
 	}
-	if s.Admin && out.admin == "" {
-		p.end()
+	if s.Admin && out.Admin == "" {
+		p.End()
 		return nil, fmt.Errorf("%s has no admin listener although it was asked for one: %q", s.Name, line)
 	}
 	return out, nil
 }
 
 // readReady reads "ready stage=… pid=… addr=… workers=… gomaxprocs=… [admin=…]".
-func (s *server) readReady(line string) error {
+func (s *Running) readReady(line string) error {
 	fields := strings.Fields(line)
 	values := map[string]string{}
 	for _, f := range fields {
@@ -85,16 +87,13 @@ func (s *server) readReady(line string) error {
 			values[name] = value
 		}
 	}
-	var err error
-	s.pid, err = strconv.Atoi(values["pid"])
-	s.address, s.admin = values["addr"], values["admin"]
-	s.workers, _ = strconv.Atoi(values["workers"])
-	s.threads, _ = strconv.Atoi(values["gomaxprocs"])
-	if len(fields) == 0 || fields[0] != "ready" || err != nil || s.address == "" {
-		return fmt.Errorf("%s did not print a ready line, but %q", s.name, line)
+	pid, err := strconv.Atoi(values["pid"])
+	s.Address, s.Admin = values["addr"], values["admin"]
+	if len(fields) == 0 || fields[0] != "ready" || err != nil || s.Address == "" {
+		return fmt.Errorf("%s did not print a ready line, but %q", s.Name, line)
 	}
-	if s.pid != s.cmd.Process.Pid {
-		return fmt.Errorf("%s says that its process is %d, but %d was started", s.name, s.pid, s.cmd.Process.Pid)
+	if pid != s.PID() {
+		return fmt.Errorf("%s says that its process is %d, but %d was started", s.Name, pid, s.PID())
 	}
 	return nil
 }
@@ -107,20 +106,20 @@ type counters struct {
 }
 
 // read reads the counters; without an admin listener there are none, and no error.
-func (s *server) read(ctx context.Context) (c counters, err error) {
-	if s.admin == "" {
+func (s *Running) read(ctx context.Context) (c counters, err error) {
+	if s.Admin == "" {
 		return c, nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+"/debug/counters", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+"/debug/counters", nil)
 	if err != nil {
 		return c, err
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {
-		if !s.alive() {
-			return c, s.obituary("")
+		if !s.Alive() {
+			return c, s.Obituary("")
 		}
-		return c, fmt.Errorf("cannot read the counters of %s: %w", s.name, err)
+		return c, fmt.Errorf("cannot read the counters of %s: %w", s.Name, err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
@@ -131,47 +130,43 @@ func (s *server) read(ctx context.Context) (c counters, err error) {
 		err = json.Unmarshal(body, &c)
 	}
 	if err != nil {
-		return c, fmt.Errorf("cannot read the counters of %s: %w", s.name, err)
+		return c, fmt.Errorf("cannot read the counters of %s: %w", s.Name, err)
 	}
 	return c, nil
 }
 
 // collect makes the server collect its garbage, so that what its heap holds is
 // what lives. A server without an admin listener is left alone.
-func (s *server) collect(ctx context.Context) error {
-	if s.admin == "" {
+func (s *Running) collect(ctx context.Context) error {
+	if s.Admin == "" {
 		return nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+"/debug/pprof/heap?gc=1", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+"/debug/pprof/heap?gc=1", nil)
 	if err != nil {
 		return err
 	}
 	answer, err := s.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("cannot make %s collect its garbage: %w", s.name, err)
+		return fmt.Errorf("cannot make %s collect its garbage: %w", s.Name, err)
 	}
 	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)
 	return err
 }
 
-// stop drains the server and checks that it ended as it should. A server that
+// Stop drains the server and checks that it ended as it should. A server that
 // has already ended, or does not end in time, is an error.
-func (s *server) stop() error {
+func (s *Running) Stop() error {
 	s.client.CloseIdleConnections()
-	if !s.alive() {
-		return s.obituary("before it was asked to")
+	if !s.Alive() {
+		return s.Obituary("before it was asked to")
 	}
-	if err := s.drain(); err != nil {
-		s.end()
-		return fmt.Errorf("cannot end %s: %w", s.name, err)
-	}
-	if err := s.await(endLimit); err != nil {
-		s.end()
+	if err := s.Child.Stop(syscall.SIGTERM, endLimit); err != nil {
+		s.End()
 		return fmt.Errorf("%w after SIGTERM", err)
 	}
-	if code := s.exitCode(); code != 0 {
-		return s.obituary("badly when it was asked to")
+	if code := s.State().ExitCode(); code != 0 {
+		return s.Obituary("badly when it was asked to")
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -36,6 +36,9 @@ func WrkCan(w workload.Workload) error {
 	}
 	return nil
 }
+
+// wholeSeconds is how long wrk measures when asked for d: it knows nothing shorter than a second.
+func wholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Round(time.Second)) }
 
 // wrkScript sends prebuilt bytes as they stand, and prints what was measured as
 // JSON behind wrk's own text. Setting wrk.request, not a function of the name
@@ -86,10 +89,11 @@ func luaString(b []byte) string {
 }
 
 // wrk drives s with wrk. It knows whole seconds only, and has no warm-up: the
-// embedded generator does that.
-func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, before, after reading, err error) {
+// embedded generator does that, and finds the wrong answers that wrk does not see.
+func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
+	var warm load.Result
 	if b.Warmup > 0 {
-		err = b.warm(ctx, s, w)
+		warm, err = b.warm(ctx, s, w)
 	}
 	if err == nil {
 		before, err = b.look(ctx, s)
@@ -99,11 +103,15 @@ func (b *Bench) wrk(ctx context.Context, s *server, w workload.Workload) (result
 	}
 	if err == nil {
 		after, err = b.look(ctx, s)
+		for kind, n := range warm.Errors {
+			result.Errors["in the warm-up, which wrk has no part in: "+kind] = n
+		}
+		result.StaleDates = warm.StaleDates
 	}
 	return result, before, after, err
 }
 
-func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (result load.Result, err error) {
+func (b *Bench) runWrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
 	folder, err := os.MkdirTemp("", "ladder-wrk-")
 	if err != nil {
 		return result, err
@@ -114,41 +122,40 @@ func (b *Bench) runWrk(ctx context.Context, s *server, w workload.Workload) (res
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return result, err
 	}
-	seconds := max(1, int(math.Round(b.Duration.Seconds())))
+	seconds := int(wholeSeconds(b.Duration).Seconds())
 	threads := b.loadThreads(w)
-	server, err := load.CPUOf(s.pid)
+	server, err := load.CPUOf(s.PID())
 	if err != nil {
 		return result, err
 	}
-	g, err := start(ctx, command{name: "wrk", path: "wrk", cpus: b.place.Load, args: []string{
+	g, err := child.Start(ctx, child.Command{Name: "wrk", Path: "wrk", CPUs: b.place.Load, Args: []string{
 		"-t", strconv.Itoa(threads), "-c", strconv.Itoa(w.Connections), "-d", strconv.Itoa(seconds) + "s",
-		"--timeout", "10s", "-s", script, "http://" + s.address + "/"}})
+		"--timeout", "10s", "-s", script, "http://" + s.Address + "/"}})
 	if err != nil {
 		return result, err
 	}
-	defer g.end()
+	defer g.End()
 	var said string
-	for line := range g.lines {
+	for _, line := range g.Rest() {
 		if strings.HasPrefix(line, "{") {
 			said = line
 		}
 	}
-	<-g.ended
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
-	if g.exitCode() != 0 || said == "" {
-		return result, g.obituary("")
+	if g.State().ExitCode() != 0 || said == "" {
+		return result, g.Obituary("")
 	}
 	var r wrkResult
 	if err := json.Unmarshal([]byte(said), &r); err != nil {
 		return result, fmt.Errorf("what wrk said is not understood: %w", err)
 	}
 	result = r.convert(w, threads)
-	if now, err := load.CPUOf(s.pid); err == nil {
+	if now, err := load.CPUOf(s.PID()); err == nil {
 		result.ServerCPU = now - server
 	}
-	result.ClientCPU = (g.cmd.ProcessState.UserTime() + g.cmd.ProcessState.SystemTime()).Nanoseconds()
+	result.ClientCPU = (g.State().UserTime() + g.State().SystemTime()).Nanoseconds()
 	if n := float64(r.Requests); n > 0 {
 		result.ServerCPUPerRequest, result.ClientCPUPerRequest = float64(result.ServerCPU)/n, float64(result.ClientCPU)/n
 	}
@@ -182,19 +189,21 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 	return out
 }
 
-// warm drives s without looking at the result.
-func (b *Bench) warm(ctx context.Context, s *server, w workload.Workload) error {
-	g, err := start(ctx, command{name: "the load generator", path: b.Command, cpus: b.place.Load, args: []string{
-		"load", "--json", "--target", s.address, "--workload", w.Name, "--warmup", "0s", "--duration", b.Warmup.String()}})
+// warm drives s with the embedded generator. That a result has errors in it is not an error here.
+func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
+	g, err := child.Start(ctx, child.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
+		"load", "--json", "--target", s.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
+		"--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String()}})
 	if err != nil {
-		return err
+		return result, err
 	}
-	defer g.end()
-	if err := g.await(b.Warmup + time.Minute); err != nil {
-		return err
+	defer g.End()
+	line, err := g.Line(ctx, b.Warmup+time.Minute)
+	if err != nil {
+		return result, err
 	}
-	if g.exitCode() != 0 {
-		return g.obituary("")
+	if err := json.Unmarshal([]byte(line), &result); err != nil {
+		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
-	return nil
+	return result, g.Await(endLimit)
 }

@@ -3,9 +3,11 @@ package stats
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/perf/benchmath"
 )
 
 func TestSummariseKnownAnswers(t *testing.T) {
@@ -64,43 +66,98 @@ func TestSpread(t *testing.T) {
 	require.Zero(t, Interval{Median: 2, Rounds: 3}.Spread())
 }
 
+const truth = 1.07 // of head over base in what follows
+
+// noises are what a measurement is multiplied by: their median does not matter, since both sides have the same.
+var noises = map[string]func(*rand.Rand) float64{
+	"normal":      func(r *rand.Rand) float64 { return math.Exp(0.03 * r.NormFloat64()) },
+	"exponential": func(r *rand.Rand) float64 { return math.Exp(-0.1 * r.ExpFloat64()) },
+	"outliers": func(r *rand.Rand) float64 {
+		if r.IntN(8) == 0 {
+			return 0.5
+		}
+		return math.Exp(0.01 * r.NormFloat64())
+	},
+}
+
+// coverage is how often the interval that of makes of so many rounds holds the
+// truth, and how often it says the contrary, on a machine whose speed drifts.
+func coverage(noise func(*rand.Rand) float64, rounds int, of func(head, base []float64) Interval) (covered, contrary float64) {
+	const trials = 4000
+	random := rand.New(rand.NewPCG(1, uint64(rounds)))
+	for range trials {
+		base, head := make([]float64, rounds), make([]float64, rounds)
+		for i := range base {
+			machine := 50_000 * (1 + 0.3*random.Float64())
+			base[i] = machine * noise(random)
+			head[i] = machine * truth * noise(random)
+		}
+		r := of(head, base)
+		if r.Low <= truth && truth <= r.High {
+			covered += 1.0 / trials
+		}
+		if Judge(r) == Lower {
+			contrary += 1.0 / trials
+		}
+	}
+	return covered, contrary
+}
+
 // The interval of a known ratio covers it at least 95% of the time, whatever
 // the noise looks like and however the machine drifts from round to round.
 func TestIntervalCoversKnownRatio(t *testing.T) {
-	const truth, trials = 1.07, 4000
-	noises := map[string]func(*rand.Rand) float64{
-		"normal":      func(r *rand.Rand) float64 { return math.Exp(0.03 * r.NormFloat64()) },
-		"exponential": func(r *rand.Rand) float64 { return math.Exp(-0.1 * r.ExpFloat64()) },
-		"outliers": func(r *rand.Rand) float64 {
-			if r.IntN(8) == 0 {
-				return 0.5
-			}
-			return math.Exp(0.01 * r.NormFloat64())
-		},
-	}
 	for name, noise := range noises {
-		for _, rounds := range []int{6, 9, 14} {
-			random := rand.New(rand.NewPCG(1, uint64(rounds)))
-			covered, wrong := 0, 0
-			for range trials {
-				base, head := make([]float64, rounds), make([]float64, rounds)
-				for i := range base {
-					machine := 50_000 * (1 + 0.3*random.Float64())
-					base[i] = machine * noise(random)
-					head[i] = machine * truth * noise(random)
-				}
-				r := Ratio(head, base)
-				if r.Low <= truth && truth <= r.High {
-					covered++
-				}
-				if Judge(r) == Lower {
-					wrong++
-				}
-			}
-			// 0.95 less two standard errors of 4000 trials: the order
-			// statistics promise at least 0.95 for a continuous distribution.
-			require.GreaterOrEqual(t, float64(covered)/trials, 0.943, "%s, %d rounds", name, rounds)
-			require.Less(t, float64(wrong)/trials, 0.025, "%s, %d rounds", name, rounds)
+		for _, rounds := range []int{6, 9, 14, 20} {
+			covered, contrary := coverage(noise, rounds, Ratio)
+			require.GreaterOrEqual(t, covered, 0.95, "%s, %d rounds", name, rounds)
+			require.Less(t, contrary, 0.025, "%s, %d rounds", name, rounds)
 		}
 	}
+}
+
+// The test above would notice intervals that claim too much, however plausible.
+func TestCoverageOfBrokenIntervalsIsSeen(t *testing.T) {
+	broken := map[string]func(head, base []float64) Interval{
+		"one order statistic too narrow on each side": func(head, base []float64) Interval {
+			r := Ratio(head, base)
+			ratios := slices.Sorted(slices.Values(Ratios(head, base)))
+			low := slices.Index(ratios, r.Low)
+			r.Low, r.High = ratios[low+1], ratios[len(ratios)-2-low]
+			return r
+		},
+		"of a lower confidence": func(head, base []float64) Interval {
+			summary := benchmath.AssumeNothing.Summary(benchmath.NewSample(Ratios(head, base), &benchmath.DefaultThresholds), 0.5)
+			return Interval{Median: summary.Center, Low: summary.Lo, High: summary.Hi, Rounds: len(head)}
+		},
+		"of the side that was luckier": func(head, base []float64) Interval {
+			r := Ratio(head, base)
+			return Interval{Median: r.High, Low: r.Median, High: r.High, Rounds: r.Rounds}
+		},
+	}
+	for what, of := range broken {
+		for name, noise := range noises {
+			least := 1.0
+			for _, rounds := range []int{6, 9, 14, 20} {
+				covered, _ := coverage(noise, rounds, of)
+				least = min(least, covered)
+			}
+			require.Less(t, least, 0.94, "%s: %s", what, name)
+		}
+	}
+}
+
+// Real differences are found: an interval that is always wide would cover everything.
+func TestIntervalsFindARealDifference(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 3))
+	found := 0
+	for range 1000 {
+		base, head := make([]float64, 13), make([]float64, 13)
+		for i := range base {
+			base[i], head[i] = noises["normal"](random), truth*noises["normal"](random)
+		}
+		if Judge(Ratio(head, base)) == Higher {
+			found++
+		}
+	}
+	require.Greater(t, found, 800, "of 7%% with 3%% of noise in 13 rounds")
 }

@@ -87,6 +87,9 @@ const tenThousand = 10_000
 // then that number stands in its name, and the name with ten thousand still finds it.
 func crowd(name string, can int, summary func(number string) string, set func(w *Workload, n int)) Workload {
 	n := min(tenThousand, can)
+	if n == 1000 {
+		n-- // c1000 is another workload
+	}
 	w := get(name, summary(number(n)), "/", []byte(greeting))
 	if n < tenThousand {
 		w.Wanted, w.Alias = tenThousand, name
@@ -112,8 +115,8 @@ var most = sync.OnceValue(func() int {
 })
 
 // Most is how many connections the largest workloads have with a hard limit of
-// descriptors.
-func Most(hard int) int { return min(tenThousand, max(1, (hard-spareFiles)/2)) }
+// descriptors: 2 at the least, since c1 is another workload.
+func Most(hard int) int { return min(tenThousand, max(2, (hard-spareFiles)/2)) }
 
 func number(n int) string {
 	if n < 1000 {
@@ -132,6 +135,11 @@ func List(text string) ([]Workload, error) {
 		w, err := ByName(strings.TrimSpace(name))
 		if err != nil {
 			return nil, err
+		}
+		for _, other := range out {
+			if other.Name == w.Name {
+				return nil, fmt.Errorf("workload %s is named twice", w.Name)
+			}
 		}
 		out = append(out, w)
 	}

@@ -55,7 +55,7 @@ func TestLargestWorkloadsTellTheirNumber(t *testing.T) {
 	require.Equal(t, 10_000, Most(20_500))
 	require.Equal(t, 9_750, Most(20_000))
 	require.Equal(t, 262, Most(1024))
-	require.Equal(t, 1, Most(0))
+	require.Equal(t, 2, Most(0), "c1 is another workload")
 
 	set := func(w *Workload, n int) { w.Connections = n }
 	summary := func(n string) string { return "over " + n }
@@ -71,6 +71,7 @@ func TestLargestWorkloadsTellTheirNumber(t *testing.T) {
 		require.Equal(t, 10_000, less.Wanted)
 		require.Contains(t, less.Summary, "over 9,750")
 	}
+	require.Equal(t, "c999", crowd("c10000", Most(2500), summary, set).Name, "c1000 is another workload")
 	for _, name := range []string{"c10000", "idle10k"} {
 		w, err := ByName(name)
 		require.NoError(t, err)
@@ -82,6 +83,8 @@ func TestLargestWorkloadsTellTheirNumber(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	_, err := List("hello,json,hello")
+	require.EqualError(t, err, "workload hello is named twice")
 	all, err := List("all")
 	require.NoError(t, err)
 	require.Len(t, all, len(All()))

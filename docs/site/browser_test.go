@@ -74,8 +74,8 @@ func TestPagesInBrowser(t *testing.T) {
 	t.Run("a link to a piece of code", func(t *testing.T) {
 		b.t = t
 		b.open("about:blank")
-		b.open(address("2-conn-timer.html") + "#d-idle.go-conn.arm")
-		require.Equal(t, "conn.arm", b.eval(`document.querySelector(".hunk.on .permalink").textContent`))
+		b.open(address("2-conn-timer.html") + "#d-idle.go-conn.setTimer")
+		require.Equal(t, "conn.setTimer", b.eval(`document.querySelector(".hunk.on .permalink").textContent`))
 	})
 	t.Run("views of the diff", func(t *testing.T) {
 		b.t = t
@@ -90,6 +90,12 @@ func TestPagesInBrowser(t *testing.T) {
 	t.Run("search", func(t *testing.T) {
 		b.t = t
 		b.press("/")
+		b.press(strings.Split("edge", "")...)
+		b.press("Escape")
+		require.Equal(t, "0", b.eval(`document.querySelectorAll("dialog[open]").length`), "one Escape closes the search")
+		b.press("?")
+		require.Equal(t, "help", b.eval(`document.querySelector("dialog[open]").id`))
+		b.press("Escape", "/")
 		b.press(strings.Split("io_uring", "")...)
 		require.Contains(t, b.eval(`document.querySelector("#search a.on").textContent`), "uring")
 		b.loading(func() { b.press("ArrowDown", "ArrowUp", "Enter") })

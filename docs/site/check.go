@@ -22,7 +22,7 @@ func Check(root string) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
+	errs := checkReadmes(root)
 	for _, p := range pages {
 		errs = append(errs, typedFigures(p)...)
 	}
@@ -53,21 +53,47 @@ func markdownFiles(root string) ([]string, error) {
 	return out, nil
 }
 
-// measured is a number with a unit in which this project measures. Sizes in
-// bytes, counts of connections and limits in seconds are settings, not results.
-var measured = regexp.MustCompile(`(?:^|[^\w-])\d[\d.,]*\s?(?:×|%|µs\b|ns\b|ms\b|K\b|QPS\b|percent\b|times\b|requests (?:per|a) second)`)
+// measured is a number with a unit in which this project measures, or one that
+// reads as a ratio, with or without its interval. Sizes in bytes, counts of
+// connections, limits in seconds and versions are settings, not results.
+var measured = regexp.MustCompile(`(?i)(?:^|[^\w.-])\d[\d.,]*[\s\x{a0}\x{2009}\x{202f}]*` +
+	`(?:[×%]|(?:x|[µμu]s|ns|ms|k|rps|qps|per ?cent|percent|times|fold|thousand|million|(?:micro|nano|milli)seconds?|(?:requests|answers) (?:per|a) second|req/s)\b)` +
+	`|(?:^|[^\w.:/-])\d+\.\d+(?:$|[^\w.×%-]|\.(?:\s|$))`)
+
+// version is what comes before a decimal that is none of those.
+var version = regexp.MustCompile(`(?:Go|HTTP|TLS|Linux|Ubuntu|wrk|GCC|section|v) ?$`)
+
+// setting tells a version, or the confidence of the intervals, from a result.
+func setting(text string, at int, found string) bool {
+	return version.MatchString(text[:at]) || found == "95%" && strings.HasPrefix(text[at:], "95% interval")
+}
+
+type typed struct {
+	line int // from 1
+	text string
+}
+
+// findTyped finds figures in Markdown that are neither in code nor an include.
+func findTyped(text string) (found []typed) {
+	outsideCode(text, func(line int, text string) string {
+		text = includeForm.ReplaceAllString(text, "")
+		for _, at := range measured.FindAllStringIndex(text, -1) {
+			// What was matched may begin and end with a character that only bounds it.
+			if f := strings.Trim(text[at[0]:at[1]], " \t\n\"'()[]*_,;:!?—–.\u00a0"); f != "" && !setting(text, at[0]+strings.Index(text[at[0]:at[1]], f), f) {
+				found = append(found, typed{line, f})
+			}
+		}
+		return text
+	})
+	return found
+}
 
 // typedFigures finds figures in a chapter that come neither from the results
 // nor from a document.
 func typedFigures(p *page) (errs []error) {
-	outsideCode(p.text, func(line int, text string) string {
-		text = includeForm.ReplaceAllString(text, "")
-		for _, found := range measured.FindAllString(text, -1) {
-			found = strings.TrimSpace(found)
-			errs = append(errs, fmt.Errorf(`%s:%d: %q is typed in: use {{figure "…"}}, or {{cite n "…"}} for what a document says`, p.source, p.firstLine+line-1, found))
-		}
-		return text
-	})
+	for _, f := range findTyped(p.text) {
+		errs = append(errs, fmt.Errorf(`%s:%d: %q is typed in: use {{figure "…"}}, or {{cite n "…"}} for what a document says`, p.source, p.firstLine+f.line-1, f.text))
+	}
 	return errs
 }
 

@@ -20,7 +20,7 @@ func Commands() []*cobra.Command {
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	docs.AddCommand(newBuild(), newServe(), newCheck(), newRefresh())
+	docs.AddCommand(newBuild(), newServe(), newCheck(), newReadmes(), newRefresh())
 	return []*cobra.Command{docs}
 }
 
@@ -108,6 +108,23 @@ func newCheck() *cobra.Command {
 	}
 }
 
+func newReadmes() *cobra.Command {
+	return &cobra.Command{
+		Use: "readmes", Short: "Write the figures in README.md and the stages' READMEs anew from docs/data", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := run.Root()
+			if err != nil {
+				return err
+			}
+			changed, err := UpdateReadmes(root)
+			for _, name := range changed {
+				fmt.Fprintf(cmd.OutOrStdout(), "new figures in %s\n", name)
+			}
+			return err
+		},
+	}
+}
+
 func newRefresh() *cobra.Command {
 	r := refresh{}
 	cmd := &cobra.Command{
@@ -115,8 +132,11 @@ func newRefresh() *cobra.Command {
 		Long: `Measure anew every figure that the documentation quotes, into docs/data:
 
   ladder     what make ladder measures
+  split      stage1 beside stage0, the generator on a CPU of its own
   ablation   the variants of docs/ablation/variants.yaml, beside their stages
-  profiles   where the CPU time of each stage goes, from Go's CPU profile
+  profiles   where the CPU time of each stage goes: the table and the flame graphs
+
+The figures in README.md and in the stages' READMEs are written anew from them.
 
 Let nothing else run meanwhile. It takes about ten minutes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -133,7 +153,7 @@ Let nothing else run meanwhile. It takes about ten minutes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.only, "only", nil, "measure this part only: ladder, ablation, profiles")
+	f.StringSliceVar(&r.only, "only", nil, "measure these parts only: ladder, split, ablation, profiles")
 	f.IntVar(&r.rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.quick, "quick", false, "short and noisy: to see that all of it works")

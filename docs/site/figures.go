@@ -16,22 +16,31 @@ import (
 // The results files in docs/data, in the order in which they are asked.
 var resultFiles = []string{"ladder.json", "ablation.json"}
 
+// splitFile has stage0 and stage1 with a CPU for the generator alone. It is
+// asked only by keys that begin with "split.".
+const splitFile = "split.json"
+
 // results answers what chapters quote from the results files.
 type results struct {
 	documents []*report.Document
 	files     []string
 	stages    []string // folders
+	split     *results // of splitFile; nil in itself
 }
 
 func readResults(root string, stages []string) (*results, error) {
-	r := &results{stages: stages}
-	for _, name := range resultFiles {
+	r := &results{stages: stages, split: &results{stages: stages}}
+	for _, name := range append([]string{splitFile}, resultFiles...) {
 		d, err := report.Read(filepath.Join(root, "docs", "data", name))
 		if err != nil {
 			return nil, fmt.Errorf("no figures to quote: %w; make docs-refresh measures them", err)
 		}
-		r.documents = append(r.documents, d)
-		r.files = append(r.files, name)
+		of := r
+		if name == splitFile {
+			of = r.split
+		}
+		of.documents = append(of.documents, d)
+		of.files = append(of.files, name)
 	}
 	return r, nil
 }
@@ -88,10 +97,14 @@ func (r *results) with(workload string, servers ...string) (*report.Document, st
 //	machine.kernel               about the run
 //	hello.stage1.qps             workload, server, metric
 //	hello.stage1/stage0.ratio    one server to another, paired round by round
+//	split.hello.stage1/stage0.ratio  the same, the generator on a CPU of its own
 //
 // A further ".short" leaves the interval out, ".percent" writes a ratio as a
 // change in percent, ".interval" gives a metric its interval.
 func (r *results) figure(key string) (figure, error) {
+	if rest, split := strings.CutPrefix(key, "split."); split && r.split != nil {
+		return r.split.figure(rest)
+	}
 	parts := strings.Split(key, ".")
 	if len(parts) >= 2 && slices.Contains([]string{"machine", "run", "ablation"}, parts[0]) {
 		text, err := r.about(parts[0], strings.Join(parts[1:], "."))
@@ -187,6 +200,8 @@ func (r *results) ratio(workload, head, base, metric string) (stats.Interval, st
 		of = func(m report.Measurement) float64 { return m.RequestsPerSecond }
 	case "cpu":
 		of = func(m report.Measurement) float64 { return m.ServerCPU }
+	case "client-cpu":
+		of = func(m report.Measurement) float64 { return m.ClientCPU }
 	case "p50":
 		of = func(m report.Measurement) float64 { return float64(m.Latency.P50) }
 	case "p99":
@@ -217,6 +232,9 @@ func (r *results) ratio(workload, head, base, metric string) (stats.Interval, st
 
 // verdict puts into words what a ratio allows to be said.
 func (r *results) verdict(key string) (string, error) {
+	if rest, split := strings.CutPrefix(key, "split."); split && r.split != nil {
+		return r.split.verdict(rest)
+	}
 	parts := strings.Split(key, ".")
 	if len(parts) == 3 {
 		if head, base, pair := strings.Cut(parts[1], "/"); pair {
@@ -239,7 +257,7 @@ func (r *results) verdict(key string) (string, error) {
 // about answers what is not a measured value: the machine and the method.
 func (r *results) about(which, name string) (string, error) {
 	d := r.documents[0]
-	if which == "ablation" {
+	if which == "ablation" && r.split != nil {
 		d = r.documents[1]
 	}
 	switch name {

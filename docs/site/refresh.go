@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/profile"
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -19,12 +20,14 @@ import (
 
 // refresh says what is to be measured anew, and how long.
 type refresh struct {
-	only   []string // "ladder", "ablation", "profiles"; all when empty
+	only   []string // of refreshParts; all when empty
 	rounds int      // of the ablation
 	time   time.Duration
 	quick  bool
 	out    io.Writer
 }
+
+var refreshParts = []string{"ladder", "split", "ablation", "profiles"}
 
 func (r *refresh) wants(part string) bool { return len(r.only) == 0 || slices.Contains(r.only, part) }
 
@@ -32,13 +35,18 @@ func (r *refresh) wants(part string) bool { return len(r.only) == 0 || slices.Co
 // process's own program, which has the subcommands run and load.
 func (r *refresh) run(ctx context.Context, root, command string) error {
 	for _, part := range r.only {
-		if !slices.Contains([]string{"ladder", "ablation", "profiles"}, part) {
-			return fmt.Errorf("--only %s: choose ladder, ablation or profiles", part)
+		if !slices.Contains(refreshParts, part) {
+			return fmt.Errorf("--only %s: choose one of %s", part, strings.Join(refreshParts, ", "))
 		}
 	}
 	data := filepath.Join(root, "docs", "data")
 	if r.wants("ladder") {
 		if err := r.ladder(ctx, root, command, data); err != nil {
+			return err
+		}
+	}
+	if r.wants("split") {
+		if err := r.splitLayout(ctx, root, command, data); err != nil {
 			return err
 		}
 	}
@@ -52,7 +60,11 @@ func (r *refresh) run(ctx context.Context, root, command string) error {
 			return err
 		}
 	}
-	return nil
+	changed, err := UpdateReadmes(root)
+	if len(changed) > 0 {
+		fmt.Fprintf(r.out, "new figures in %s\n", strings.Join(changed, ", "))
+	}
+	return err
 }
 
 // ladder is the main job, whose document becomes docs/data/ladder.json.
@@ -62,14 +74,7 @@ func (r *refresh) ladder(ctx context.Context, root, command, data string) error 
 		return err
 	}
 	defer os.RemoveAll(work)
-	args := []string{"run", "--out", work}
-	if r.quick {
-		args = append(args, "--quick")
-	}
-	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	if err := cmd.Run(); err != nil {
+	if err := r.measure(ctx, root, command, "run", "--out", work); err != nil {
 		return fmt.Errorf("the ladder could not be measured: %w", err)
 	}
 	d, err := report.Read(filepath.Join(work, "ladder.json"))
@@ -80,7 +85,46 @@ func (r *refresh) ladder(ctx context.Context, root, command, data string) error 
 	if r.quick {
 		d.Command += " QUICK=1"
 	}
+	for _, theme := range []string{"light", "dark"} {
+		picture, err := os.ReadFile(filepath.Join(work, "ladder-"+theme+".svg"))
+		if err != nil {
+			return fmt.Errorf("the run left no picture of the progression: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(data, "progression-"+theme+".svg"), picture, 0o644); err != nil {
+			return err
+		}
+	}
 	return keep(d, filepath.Join(data, "ladder.json"))
+}
+
+// splitLayout measures the step to stage1 once more with a CPU for the generator
+// alone: chapter 1 blames their sharing one for what the step does on hello.
+func (r *refresh) splitLayout(ctx context.Context, root, command, data string) error {
+	work, err := os.MkdirTemp("", "split")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := r.measure(ctx, root, command, "compare", "0", "1", "--layout", "split", "--out", work); err != nil {
+		return fmt.Errorf("stage1 could not be measured beside a generator with a CPU of its own (which needs two): %w", err)
+	}
+	d, err := report.Read(filepath.Join(work, "compare.json"))
+	if err != nil {
+		return err
+	}
+	d.Command = `make compare A=0 B=1 ARGS="--layout split"`
+	return keep(d, filepath.Join(data, splitFile))
+}
+
+// measure runs a subcommand of the command ladder.
+func (r *refresh) measure(ctx context.Context, root, command string, args ...string) error {
+	if r.quick {
+		args = append(args, "--quick")
+	}
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	return cmd.Run()
 }
 
 // keep writes a document without what no chapter quotes, which is most of its
@@ -234,16 +278,12 @@ func (r *refresh) profiles(ctx context.Context, root, command, data string) erro
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("ladder flame %s left no profile: %w", stage, err)
 		}
-		raw, err := exec.CommandContext(ctx, "go", "tool", "pprof", "-raw", files[0]).Output()
-		if err != nil {
-			return fmt.Errorf("go tool pprof: %w", err)
-		}
-		p, err := parseRawProfile(raw)
+		o, err := profile.ReadOutline(files[0])
 		if err != nil {
 			return fmt.Errorf("%s: %w", stage, err)
 		}
-		p.about += "; " + time.Now().Format("2 January 2006")
-		if err := p.write(filepath.Join(data, "profiles", stage+".folded")); err != nil {
+		o.About += "; " + time.Now().Format("2 January 2006")
+		if err := writeProfile(o, filepath.Join(data, "profiles", stage+".folded")); err != nil {
 			return err
 		}
 	}

@@ -98,7 +98,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 		return "", fmt.Errorf("there is no step to %q", stage)
 	}
 	base := b.results.short(b.stages[i-1])
-	g := newGrid("numbers", "", base, stage, "ratio, interval", "")
+	g := newGrid("numbers result", "", base, stage, "ratio, interval", "")
 	add := func(label, workload, metric, ratio string, lessIsBetter bool) error {
 		before, err := b.results.figure(workload + "." + base + "." + metric)
 		if err != nil {
@@ -112,7 +112,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 		if err != nil {
 			return err
 		}
-		g.row(label, before.html(), after.html(), html.EscapeString(interval.Format()), verdictWord(interval, lessIsBetter))
+		g.row(label, before.html(), after.html(), spoken(interval, lessIsBetter), verdictWord(interval, lessIsBetter))
 		return nil
 	}
 	rows := []struct {

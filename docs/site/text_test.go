@@ -1,10 +1,14 @@
 package site
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/profile"
 )
 
 func TestTypedFigures(t *testing.T) {
@@ -16,6 +20,15 @@ func TestTypedFigures(t *testing.T) {
 		"about 3 ms later":                               "3 ms",
 		"5 times as fast":                                "5 times",
 		"90,000 requests per second":                     "90,000 requests per second",
+		"49 against 40 thousand":                         "40 thousand",
+		"1.33x as fast, or 12\u00a0%":                    "1.33x",
+		"20 per cent and no more":                        "20 per cent",
+		"stage1 does 0.94 of them":                       "0.94",
+		"(0.94)":                                         "0.94",
+		"it is **1.28**.":                                "1.28",
+		"between [0.73, about one]":                      "0.73",
+		"3 microseconds of CPU":                          "3 microseconds",
+		"Go 1.26, HTTP/1.1, section 9.3.2 and 127.0.0.1": "",
 		`{{figure "hello.stage1.qps"}} and 12% of it`:    "12%",
 		`{{cite 1 "14%"}} of it`:                         "",
 		"`100 ms` in code":                               "",
@@ -29,9 +42,39 @@ func TestTypedFigures(t *testing.T) {
 			require.Empty(t, errs, text)
 			continue
 		}
-		require.Len(t, errs, 1, text)
+		require.NotEmpty(t, errs, text)
 		require.ErrorContains(t, errs[0], `"`+want+`" is typed in`)
 	}
+}
+
+// What stands in a README between marks is what the results say, or is told.
+func TestReadmeFigures(t *testing.T) {
+	b, files, err := readmeSources(root)
+	require.NoError(t, err)
+	require.Len(t, files, 1+len(b.stages))
+	right, err := b.results.plain("hello.stage1/stage0.ratio")
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d\d \[\d+\.\d\d–\d+\.\d\d\]$`, right)
+
+	stale := "It is <!--figure hello.stage1/stage0.ratio-->9.99<!--/--> of it, <!--cite 1,4 27 K-->28 K<!--/--> there."
+	text, err := b.readme("x.md", stale)
+	require.NoError(t, err)
+	require.Equal(t, "It is <!--figure hello.stage1/stage0.ratio-->"+right+"<!--/--> of it, <!--cite 1,4 27 K-->27 K<!--/--> there.", text)
+	again, err := b.readme("x.md", text)
+	require.NoError(t, err)
+	require.Equal(t, text, again)
+
+	for text, want := range map[string]string{
+		"<!--figure hello.stage9.qps--><!--/-->": "x.md: figure \"hello.stage9.qps\"",
+		"<!--cite 2 27,493--><!--/-->":           `document 2 gives no figure "27,493"`,
+		"<!--cite often 27,493--><!--/-->":       "want the numbers of documents",
+	} {
+		_, err := b.readme("x.md", text)
+		require.ErrorContains(t, err, want)
+	}
+	table, err := b.ladderTable()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(table, "| 5 speculative-read |"))
 }
 
 func TestUnknownCommands(t *testing.T) {
@@ -68,6 +111,8 @@ func TestBadIncludes(t *testing.T) {
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		`{{figure "hello.stage9.qps"}}`:           "x.md:11: figure \"hello.stage9.qps\": none of ladder.json, ablation.json has stage9 on hello",
+		`{{figure "split.hello.stage5.qps"}}`:     "none of split.json has stage5 on hello",
+		`{{verdict "split.hello.stage1.qps"}}`:    "want workload.head/base.metric",
 		`{{figure "hello.stage1.speed"}}`:         `no metric or counter "speed"`,
 		`{{figure "hello.stage1"}}`:               "want workload.server.metric",
 		`{{figure "hello.stage1/stage0.beauty"}}`: `no ratio of "beauty"`,
@@ -75,7 +120,7 @@ func TestBadIncludes(t *testing.T) {
 		`{{figure}}`:                              "takes 1 to 1 arguments, not 0",
 		`{{cite 1 "99,999"}}`:                     `document 1 gives no figure "99,999"`,
 		`{{cite 2 "27,493"}}`:                     `document 2 gives no figure "27,493"`,
-		`{{hunk "idle.go" "conn.arm"}}`:           "this page has no diff",
+		`{{hunk "idle.go" "conn.setTimer"}}`:      "this page has no diff",
 		`{{diagram "nothing" "x"}}`:               "nothing.svg",
 		`{{test "no test at all"}}`:               `no test called "no test at all"`,
 		`{{man "epoll"}}`:                         "no name of a manual page",
@@ -114,40 +159,27 @@ func TestManual(t *testing.T) {
 	require.Contains(t, text, "man2/epoll_ctl.2.html")
 }
 
-func TestParseRawProfile(t *testing.T) {
-	p, err := parseRawProfile([]byte(`Comment: stage9 on hello, by perf
-Comment: 4 samples
-PeriodType: cpu nanoseconds
-Period: 10000000
-Samples:
-samples/count cpu/nanoseconds
-          2   20000000: 1 2 3 4
-          1   10000000: 5 4
-          1   10000000: 6 7 1 2 3 4
-          1   10000000: 5 8
-Locations
-     1: 0x40b34e M=2 internal/runtime/syscall/linux.Syscall6 /go/asm.s:36:0 s=27
-     2: 0x4a632c M=2 syscall.RawSyscall6 /go/syscall_linux.go:65:0 s=63
-     3: 0x53a8f4 M=2 github.com/qps-ladder/qps-ladder/shared/netpoll.sendto /x/socket_linux.go:72:0 s=65
-             github.com/qps-ladder/qps-ladder/shared/netpoll.Send /x/socket_linux.go:58:0 s=52
-     4: 0x69a55a M=2 main.(*loop).run /x/response.go:59:0 s=54
-             sync.(*WaitGroup).Go.func1 :0:0 s=238
-     5: 0x41 M=2 runtime.mallocgc :0:0 s=1
-     6: 0xffff41 M=1 try_to_wake_up :0:0 s=1
-     7: 0xffff42 M=1 __do_softirq :0:0 s=1
-     8: 0x42 M=2 net/http.(*Server).Serve.gowrap3 :0:0 s=1
-Mappings
-1: 0x0/0x0/0x0 [kernel.kallsyms]  [FN][IN]
-2: 0x400000/0x6a0000/0x0 /tmp/stage  [FN]
-`))
+func TestProfileIsReadAsItWasWritten(t *testing.T) {
+	root := t.TempDir()
+	o := &profile.Outline{About: "stage9 on hello, by perf; 4 samples", Time: map[string]int64{"main.(*loop).run": 10, "main.(*loop).run;netpoll.Send;[kernel] sendto": 20}}
+	path := filepath.Join(root, "docs", "data", "profiles", "stage9.folded")
+	require.NoError(t, writeProfile(o, path))
+	read, err := readProfile(root, "stage9")
 	require.NoError(t, err)
-	require.Equal(t, "stage9 on hello, by perf; 4 samples", p.about)
-	require.Equal(t, map[string]int64{
-		"main.(*loop).run;netpoll.Send;[kernel] sendto":                                                                20000000,
-		"main.(*loop).run;netpoll.Send;[kernel] sendto;[kernel] softirq: the receiver's side;[kernel] waking a thread": 10000000,
-		"main.(*loop).run;runtime.mallocgc":                                                                            10000000,
-	}, p.stacks, "what the admin listener does is left out")
+	require.Equal(t, o, read)
 
-	_, err = parseRawProfile([]byte("Samples:\nLocations\nMappings\n"))
-	require.ErrorContains(t, err, "no sample")
+	var out strings.Builder
+	drawFlame(&out, o)
+	require.Contains(t, out.String(), `<div class="fr" style="width:66.67%"><span class="project" title="netpoll.Send: 66.7%">netpoll.Send</span>`)
+	require.Contains(t, out.String(), `<span class="kernel" title="[kernel] sendto: 66.7%">sendto</span>`)
+	require.Equal(t, "http.readRequest", frameLabel("net/http.readRequest"))
+	require.Equal(t, "loop.run", frameLabel("main.(*loop).run"))
+
+	for text, want := range map[string]string{"# nothing\n": "holds no sample", "main.main\n": "no stack with its time", "main.main x\n": "invalid syntax"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := readProfile(root, "stage9")
+		require.ErrorContains(t, err, want)
+	}
+	_, err = readProfile(root, "stage8")
+	require.ErrorContains(t, err, "make docs-refresh records it")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -64,7 +65,10 @@ func readVariants(root string) (*variantsFile, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, v := range file.Variants {
-		if v.Name == "" || v.Stage == "" || v.Chapter == "" || v.What == "" || len(v.Compare) == 0 {
+		compared := len(v.Compare) > 0 || slices.ContainsFunc(file.Variants, func(other variant) bool {
+			return slices.ContainsFunc(other.Compare, func(c compare) bool { return c.With == v.Name })
+		})
+		if v.Name == "" || v.Stage == "" || v.Chapter == "" || v.What == "" || !compared {
 			return nil, fmt.Errorf("%s: variant %q needs chapter, stage, what and compare", path, v.Name)
 		}
 	}

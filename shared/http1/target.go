@@ -76,7 +76,13 @@ func (t *target) step(b []byte, i, end int) (int, event) {
 	c := b[i]
 	switch t.state {
 	case targetStart:
-		return t.begin(c, i)
+		if c != '/' || t.connect {
+			return t.begin(c, i)
+		}
+		t.state = targetPath
+		t.path.Start = int32(i)
+		i++
+		fallthrough
 	case targetPath:
 		for i < end && is(b[i], pathByte) {
 			i++
@@ -196,16 +202,14 @@ func (t *target) step(b []byte, i, end int) (int, event) {
 	return i + 1, needMore
 }
 
-// begin chooses the form by the first byte c, at offset i. In authority-form, c is looked at again.
+// begin chooses the form by the first byte c, at offset i, if it is not the usual one, which begins
+// with a slash. In authority-form, c is looked at again.
 func (t *target) begin(c byte, i int) (int, event) {
 	switch {
 	case t.connect:
 		t.beginAuthority(i, false)
 		t.authority.needHost = true
 		return i, needMore
-	case c == '/':
-		t.state = targetPath
-		t.path.Start = int32(i)
 	case c == '*':
 		if !t.options {
 			return t.refuse(i, faultAsterisk)

@@ -2,7 +2,6 @@ package netpoll
 
 import (
 	"math"
-	"sync/atomic"
 	"time"
 )
 
@@ -21,14 +20,13 @@ const (
 // Acceptor takes new connections from a listening socket that it owns, and lives through the lack of descriptors: it neither
 // spins on a listener that stays readable, nor leaves clients without an answer as long as its [Reserve] lasts.
 //
-// It belongs to the thread that waits with its Poller, but for Paused. A nil Acceptor is one without a listener: it accepts
-// nothing.
+// It belongs to the thread that waits with its Poller. A nil Acceptor is one without a listener: it accepts nothing.
 type Acceptor struct {
 	poller   *Poller
 	counters *Counters
 	listener int // -1 after Stop
 	reserve  *Reserve
-	paused   atomic.Bool
+	paused   bool
 	earliest time.Time // Resume does nothing before
 }
 
@@ -81,7 +79,7 @@ func (a *Acceptor) accept(limit int, take func(fd int, reserved bool) error) {
 		if err != nil {
 			Close(a.counters, fd)
 		}
-		if a.paused.Load() {
+		if a.paused {
 			return
 		}
 	}
@@ -97,14 +95,14 @@ func (a *Acceptor) useReserve() bool {
 
 // pause stops waiting for the listener, which would stay readable and wake the loop for ever.
 func (a *Acceptor) pause() {
-	if !a.paused.Load() {
+	if !a.paused {
 		a.poller.Modify(a.counters, a.listener, 0, 0)
-		a.paused.Store(true)
+		a.paused = true
 	}
 }
 
-// Paused says that the acceptor waits for descriptors to become free: call Resume after a close. Any thread may ask.
-func (a *Acceptor) Paused() bool { return a != nil && a.paused.Load() }
+// Paused says that the acceptor waits for descriptors to become free.
+func (a *Acceptor) Paused() bool { return a != nil && a.paused }
 
 // Timeout is for Poller.Wait: how long to wait before Resume is to be tried, below zero for ever.
 func (a *Acceptor) Timeout() time.Duration {
@@ -119,7 +117,7 @@ func (a *Acceptor) Timeout() time.Duration {
 func (a *Acceptor) Resume() {
 	if a.Paused() && !time.Now().Before(a.earliest) && a.reserve.Refill(a.counters) == nil &&
 		a.poller.Modify(a.counters, a.listener, 0, Readable) == nil {
-		a.paused.Store(false)
+		a.paused = false
 	}
 }
 
@@ -129,10 +127,10 @@ func (a *Acceptor) Stop(take func(fd int, reserved bool) error) {
 	if a == nil || a.listener < 0 {
 		return
 	}
-	if !a.paused.Load() {
+	if !a.paused {
 		a.accept(math.MaxInt, take)
 	}
-	a.paused.Store(false)
+	a.paused = false
 	Close(a.counters, a.listener)
 	a.reserve.Close(a.counters)
 	a.listener = -1

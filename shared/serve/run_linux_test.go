@@ -100,12 +100,14 @@ func TestStop(t *testing.T) {
 		p := start(t, "obedient", "-grace", "1h")
 		p.signals <- os.Interrupt
 		require.Equal(t, 0, p.wait())
+		require.True(t, p.fake.closed)
 	})
 	t.Run("the grace is over", func(t *testing.T) {
 		p := start(t, "stubborn", "-grace", "10ms")
 		p.signals <- os.Interrupt
 		require.Equal(t, 0, p.wait())
 		require.Empty(t, p.stderr.String())
+		require.True(t, p.fake.closed)
 	})
 	t.Run("no grace", func(t *testing.T) {
 		p := start(t, "stubborn", "-grace", "0s")

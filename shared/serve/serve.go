@@ -65,6 +65,9 @@ type Server interface {
 	Wait()
 	// Kill makes the loops close everything at once, and returns before they have.
 	Kill()
+	// Close gives back what the loops were woken with. It comes last: no loop may run, and no other call
+	// may be under way or follow.
+	Close()
 	// Loops has the counters of each loop thread, in an order that does not change.
 	Loops() []*netpoll.Published
 }
@@ -181,6 +184,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	defer grace.Stop()
 	select {
 	case <-ended:
+		server.Close()
 		return exitStopped
 	case <-grace.C:
 	case <-signals:
@@ -190,6 +194,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	defer last.Stop()
 	select {
 	case <-ended:
+		server.Close()
 		return exitStopped
 	case <-last.C:
 		return fail(exitFailed, fmt.Errorf("a loop did not end within %v of being told to: a handler hangs", killTime))

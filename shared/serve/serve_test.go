@@ -37,6 +37,7 @@ type fake struct {
 	once    sync.Once
 	drained chan struct{}
 	ended   chan struct{}
+	closed  bool
 }
 
 func newFake(c *Config, manner string) (*fake, error) {
@@ -80,6 +81,14 @@ func (f *fake) Kill() {
 	}
 }
 
-func (f *fake) end()                        { f.once.Do(func() { close(f.ended) }) }
-func (f *fake) Wait()                       { <-f.ended }
+func (f *fake) end()  { f.once.Do(func() { close(f.ended) }) }
+func (f *fake) Wait() { <-f.ended }
+func (f *fake) Close() {
+	select {
+	case <-f.ended:
+		f.closed = true
+	default:
+		panic("closed before the loops have ended")
+	}
+}
 func (f *fake) Loops() []*netpoll.Published { return f.loops }

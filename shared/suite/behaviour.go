@@ -56,6 +56,7 @@ func Behaviour(t *testing.T) {
 		{"lingering close, size", lingerLimit},
 		{"idle timeout", idleTimeout},
 		{"idle timeout of a connection in use", idleTimeoutInUse},
+		{"idle timeout after a longer wait", idleTimeoutAfterLongerWait},
 		{"head timeout", headTimeout},
 		{"body timeout", bodyTimeout},
 		{"body timeout of a body that moves", bodyTimeoutOfMovingBody},

@@ -19,13 +19,11 @@ func newGenerators() *cobra.Command {
 the CPU time that each of the two needs for a request.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("duration") {
-				h.duration = time.Second // wrk knows whole seconds only
-			}
 			b, err := h.bench(cmd)
 			if err != nil {
 				return err
 			}
+			b.Duration = wrkSeconds(b.Duration, cmd.Flags().Changed("duration")) // alike for both
 			if err := run.FindWrk(); err != nil {
 				return err
 			}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/guard"
-	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
@@ -76,55 +78,43 @@ that nobody shares.`,
 			if err != nil {
 				return err
 			}
-			found := &guard.Report{Schema: guard.Schema, Version: 1, Base: revision, Head: run.Revision(c.root)}
+			found := &guard.Report{Schema: guard.Schema, Version: 1, Base: revision, Head: run.Revision(c.root), Ended: report.Complete}
 			before, err := run.Stages(root)
 			if err != nil {
 				return err
 			}
 			names, found.Skipped = both(names, before)
+			defer b.Begin(ctx)()
+			for _, line := range b.Remarks {
+				progress.note(line)
+			}
+			found.Remarks = b.Remarks
 			if micro {
-				changes, skipped, err := guard.Micro(ctx, guard.Tree{Name: "base", Root: root, Stages: names}, guard.Tree{Name: "head", Root: c.root, Stages: names},
+				var skipped []string
+				found.Changes, skipped, err = guard.Micro(ctx, guard.Tree{Name: "base", Root: root, Stages: names}, guard.Tree{Name: "head", Root: c.root, Stages: names},
 					b.CPUs(), h.rounds, 10*time.Millisecond, h.seed, progress.step)
 				progress.clear()
-				if err != nil {
-					return err
-				}
-				found.Changes, found.Skipped = append(found.Changes, changes...), append(found.Skipped, skipped...)
+				found.Skipped = append(found.Skipped, skipped...)
 			}
-			var failure error
-			if endToEnd && len(names) > 0 {
-				progress.say("building %d stages at both commits", len(names))
-				old, err := run.BuildStagesIn(ctx, root, names)
-				if err != nil {
-					return err
-				}
-				now, err := run.BuildStages(ctx, c.root, c.bin, names)
-				if err != nil {
-					return err
-				}
-				if err := b.Fit(load.ReadLimits()); err != nil {
-					return err
-				}
-				b.Progress = progress.show
-				changes, d, err := guard.EndToEnd(ctx, b, old, now)
-				progress.clear()
-				if d == nil || d.Ended != "complete" {
-					return err
-				}
-				failure = err
-				found.EndToEnd = d
-				found.Changes = append(found.Changes, changes...)
+			if err == nil && endToEnd && len(names) > 0 {
+				err = guardServers(ctx, progress, b, c, root, names, found)
 			}
-			found.Text(cmd.OutOrStdout())
-			paths, err := found.Write(c.out)
-			if err != nil {
+			if err != nil && len(found.Changes) == 0 {
 				return err
 			}
+			if ctx.Err() != nil {
+				found.Ended = "interrupted"
+				err = fmt.Errorf("stopped; what was measured is above")
+			} else if err != nil && found.EndToEnd == nil {
+				found.Ended = oneLine(err)
+			}
+			found.Text(cmd.OutOrStdout())
+			paths, writeErr := found.Write(c.out)
 			for _, path := range paths {
 				progress.say("written: %s", path)
 			}
-			if failure != nil {
-				return failure
+			if err = cmp.Or(err, writeErr); err != nil {
+				return err
 			}
 			if n := len(found.Worse()); n > 0 && strict {
 				return fmt.Errorf("%d changes for the worse, see above", n)
@@ -143,6 +133,37 @@ that nobody shares.`,
 	f.BoolVar(&micro, "micro", true, "run the micro-benchmarks")
 	f.BoolVar(&endToEnd, "end-to-end", true, "run whole servers")
 	return cmd
+}
+
+// guardServers builds the stages at both commits, drives them, and adds what came of it to found.
+func guardServers(ctx context.Context, progress *progress, b *run.Bench, c checkout, root string, names []string, found *guard.Report) error {
+	progress.say("building %d stages at both commits", len(names))
+	old, err := run.BuildStagesIn(ctx, root, names)
+	if err != nil {
+		return err
+	}
+	now, err := run.BuildStages(ctx, c.root, c.bin, names)
+	if err != nil {
+		return err
+	}
+	known := len(b.Remarks)
+	if err := guard.Plan(b, old, now); err != nil {
+		return err
+	}
+	for _, line := range b.Remarks[known:] {
+		progress.note(line)
+	}
+	found.Remarks = b.Remarks
+	progress.plan(b)
+	b.Progress = progress.show
+	changes, d, err := guard.EndToEnd(ctx, b)
+	progress.clear()
+	found.EndToEnd = d
+	found.Changes = append(found.Changes, changes...)
+	if d.Ended != report.Complete {
+		found.Ended = d.Ended
+	}
+	return err
 }
 
 // both keeps the stages that the base has too.

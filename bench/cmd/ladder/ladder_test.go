@@ -60,6 +60,8 @@ func TestMistakesAreOneClearLine(t *testing.T) {
 		{[]string{"guard"}, "no commit given to compare with"},
 		{[]string{"guard", "--base", "no-such-commit"}, `there is no commit "no-such-commit" here`},
 		{[]string{"guard", "--base", "HEAD", "--rounds", "3"}, "--rounds must be at least 6"},
+		{[]string{"scale", "--workers", "2,1,2"}, "--workers 2 is there twice"},
+		{[]string{"peers", "--workload", "hello,hello"}, "workload hello is named twice"},
 		{[]string{"peers", "--workload", "helo"}, `there is no workload "helo"`},
 		{[]string{"merge"}, "no files given"},
 		{[]string{"merge", "/nonexistent"}, "no such file"},
@@ -119,10 +121,17 @@ func TestLoadPrintsAResult(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a.json")
 	require.NoError(t, os.WriteFile(path, []byte(out), 0o600))
-	merged, err := execute(t, "merge", path, path)
+	_, err = execute(t, "merge", path, path)
+	require.ErrorContains(t, err, "result 2 is result 1 once more")
+	out, err = execute(t, append(args, "--json")...)
+	require.NoError(t, err)
+	second := filepath.Join(folder, "b.json")
+	require.NoError(t, os.WriteFile(second, []byte(out), 0o600))
+	merged, err := execute(t, "merge", path, second)
 	require.NoError(t, err)
 	require.Contains(t, merged, "generator 2: ")
 	require.Contains(t, merged, "together: hello at "+listener.Addr().String()+": 8 connections on 2 threads, 8 established")
+	require.Contains(t, merged, "measured at the same time for 0% of their time only")
 	require.NoError(t, os.WriteFile(path, []byte(`{"nonsense": 1}`), 0o600))
 	_, err = execute(t, "merge", path)
 	require.ErrorContains(t, err, "holds no result of ladder load --json")
@@ -134,6 +143,9 @@ func TestLoadPrintsAResult(t *testing.T) {
 	out, err = execute(t, append(args, "--workload", "json")...)
 	require.ErrorContains(t, err, "errors, see above")
 	require.Contains(t, out, "error: length 13")
+	out, err = execute(t, append(args, "--workload", "json", "--json")...)
+	require.ErrorContains(t, err, "errors, see above", "a script must not take this for a measurement")
+	require.Contains(t, out, "length 13")
 }
 
 func TestHoldWaitsForItsParent(t *testing.T) {

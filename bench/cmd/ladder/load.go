@@ -58,7 +58,7 @@ together: see ladder merge.`,
 			}
 			limits := load.ReadLimits()
 			if err := limits.CheckDescriptors(w); err != nil {
-				return err
+				return fmt.Errorf("%w, or use --connections %d", err, limits.Room())
 			}
 			out := cmd.OutOrStdout()
 			if !hold {
@@ -79,7 +79,8 @@ together: see ladder merge.`,
 			} else if result.Requests > 0 || err == nil {
 				printLoad(out, result)
 			}
-			if err == nil && result.Failures() > 0 && !asJSON {
+			// With --hold the parent reads what there is in the JSON.
+			if err == nil && result.Failures() > 0 && !hold {
 				err = fmt.Errorf("%d errors, see above", result.Failures())
 			}
 			return err
@@ -122,7 +123,7 @@ func printLoad(out io.Writer, r load.Result) {
 	if r.Rate > 0 {
 		fmt.Fprintf(out, "%.0f per second were due; %d were answered late, %d never sent\n", r.Rate, r.Late, r.Unsent)
 	}
-	if r.Sources > 1 {
+	if r.Sources > 1 && r.Overlap == 0 {
 		fmt.Fprintf(out, "connections left from %d addresses\n", r.Sources)
 	}
 	fmt.Fprintf(out, "latency: p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s\n", microseconds(r.Latency.P50), microseconds(r.Latency.P90), microseconds(r.Latency.P99), microseconds(r.Latency.P999), microseconds(r.Latency.Max))
@@ -133,6 +134,9 @@ func printLoad(out io.Writer, r load.Result) {
 	fmt.Fprintln(out)
 	if r.Reconnects > 0 {
 		fmt.Fprintf(out, "%d reconnects\n", r.Reconnects)
+	}
+	if r.StaleDates > 0 {
+		fmt.Fprintln(out, "the Date of the answers is not the time")
 	}
 	for _, kinds := range []struct {
 		label string

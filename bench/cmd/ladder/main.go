@@ -10,12 +10,14 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the round and reports; a second one ends everything.
-	context.AfterFunc(ctx, stop)
+	// The first signal ends the round and reports; a second one ends everything,
+	// but not one that only is the first once more: timeout(1) sends two, to the process and to its group.
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
 	err := newRoot().ExecuteContext(ctx)
 	stop()
 	if errors.Is(err, context.Canceled) {
@@ -26,6 +28,8 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+const sameSignal = 300 * time.Millisecond
 
 // oneLine makes sure that an error is a single line, whatever library it came from.
 func oneLine(err error) string {

@@ -49,6 +49,10 @@ read from all latencies together. "-" is standard input.`,
 			}
 			fmt.Fprintf(out, "\ntogether: ")
 			printLoad(out, merged)
+			const together = 0.9
+			if 0 < merged.Overlap && merged.Overlap < together {
+				fmt.Fprintf(out, "warning: all generators measured at the same time for %.0f%% of their time only, so that the rates do not add up: start them together, for longer\n", 100*merged.Overlap)
+			}
 			if merged.Failures() > 0 {
 				return fmt.Errorf("%d errors, see above", merged.Failures())
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 )
 
@@ -15,13 +16,17 @@ import (
 type progress struct {
 	out      io.Writer
 	terminal bool
+	width    func() int // columns of the terminal, 0 when unknown
 	round    int
+	last     string // that step showed, without what changes within it
 }
 
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out}
-	if f, ok := out.(*os.File); ok {
+	// A dumb terminal shows the codes that clear a line.
+	if f, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
 		p.terminal = isTerminal(f)
+		p.width = func() int { return columns(f) }
 	}
 	return p
 }
@@ -34,13 +39,24 @@ func (p *progress) show(now run.Progress) {
 		left = now.Left.Round(time.Second).String()
 	}
 	if p.terminal {
-		fmt.Fprintf(p.out, "%sround %d of %d, %d/%d: %s, %s; %s left", clearLine, now.Round, now.Rounds, now.Done+1, now.Items, now.Item.Server.Name, now.Item.Workload.Name, left)
+		p.change(fmt.Sprintf("round %d of %d, %s left; %d/%d: %s, %s", now.Round, now.Rounds, left, now.Done+1, now.Items, now.Item.Server.Name, now.Item.Workload.Name))
 		return
 	}
 	if now.Round != p.round {
 		p.round = now.Round
 		fmt.Fprintf(p.out, "round %d of %d, %s left\n", now.Round, now.Rounds, left)
 	}
+}
+
+// change puts text in the place of the line that changes. What does not fit is
+// cut: a line that wraps could not be cleared.
+func (p *progress) change(text string) {
+	if width := p.width(); width > 0 {
+		if runes := []rune(text); len(runes) >= width {
+			text = string(runes[:max(0, width-2)]) + "…"
+		}
+	}
+	fmt.Fprint(p.out, clearLine+text)
 }
 
 // clear takes the changing line away, before something else is printed.
@@ -55,13 +71,31 @@ func (p *progress) say(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
+// note is a line for people that may be long.
+func (p *progress) note(text string) { p.say("%s", report.Wrap(text, 80)) }
+
 // step shows what is going on now, on a terminal; elsewhere it would be a line for each second.
 func (p *progress) step(text string) {
 	if p.terminal {
-		fmt.Fprintf(p.out, "%s%s", clearLine, text)
+		p.change(text)
 		return
 	}
-	if strings.HasPrefix(text, "building") {
-		fmt.Fprintln(p.out, text)
+	if what, _, _ := strings.Cut(text, ":"); what != p.last {
+		p.last = what
+		fmt.Fprintln(p.out, what)
 	}
+}
+
+// plan says beforehand how long it will take.
+func (p *progress) plan(b *run.Bench) {
+	rounds, all := b.Plan()
+	p.say("%d rounds of %d measurements, %s when nothing else runs; Ctrl-C reports early", rounds, len(b.Items), around(all))
+}
+
+// around writes a duration as people say it.
+func around(d time.Duration) string {
+	if d = d.Round(time.Second); d < 2*time.Minute {
+		return fmt.Sprintf("about %.0f seconds", max(1, d.Seconds()))
+	}
+	return fmt.Sprintf("about %.0f minutes", d.Minutes())
 }

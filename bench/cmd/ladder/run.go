@@ -50,7 +50,7 @@ func (h *how) flagsWithoutWorkers(cmd *cobra.Command, limit time.Duration) {
 	f.StringVar(&h.generator, "load", run.Embedded, "load generator: embedded or wrk")
 	f.Uint64Var(&h.seed, "seed", 0, "of the order within the rounds (default: another one each time)")
 	f.StringVar(&h.out, "out", "", "folder for the reports (default: bench/out)")
-	f.BoolVar(&h.quick, "quick", false, "a first table in 40 seconds")
+	f.BoolVar(&h.quick, "quick", false, "short measurements: a first table")
 }
 
 const (
@@ -67,7 +67,7 @@ func (h *how) bench(cmd *cobra.Command) (*run.Bench, error) {
 	changed := cmd.Flags().Changed
 	if h.quick {
 		if !changed("time") {
-			h.time = quickTime
+			h.time = min(h.time, quickTime)
 		}
 		if !changed("duration") {
 			h.duration = quickDuration
@@ -87,8 +87,8 @@ func (h *how) bench(cmd *cobra.Command) (*run.Bench, error) {
 		return nil, errors.New("--rate must be positive")
 	case h.rate > 0 && h.generator == run.Wrk:
 		return nil, errors.New("wrk has no --rate: use the embedded generator")
-	case h.generator == run.Wrk && !changed("duration"):
-		h.duration = time.Second // wrk knows whole seconds only
+	case h.generator == run.Wrk:
+		h.duration = wrkSeconds(h.duration, changed("duration"))
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -102,6 +102,14 @@ func (h *how) bench(cmd *cobra.Command) (*run.Bench, error) {
 		Workers: h.workers, Generator: h.generator, Command: own, Seed: h.seed, Rate: h.rate,
 	}
 	return b, nil
+}
+
+// wrkSeconds is a duration that wrk can do, which knows whole seconds only.
+func wrkSeconds(d time.Duration, wanted bool) time.Duration {
+	if !wanted {
+		return time.Second
+	}
+	return max(time.Second, d.Round(time.Second))
 }
 
 // checkout is where the sources are and where to put things.
@@ -166,6 +174,10 @@ and the Markdown with the date in their names.`,
 					progress.say("no C compiler: the bare C loop, the ceiling, is left out")
 				}
 			}
+			if h.quick && h.generator == run.Wrk {
+				b.Brief = true
+				b.Remarks = append(b.Remarks, "wrk measures whole seconds, so a quick run has hello alone; without --quick the targets are there too.")
+			}
 			if err := b.Ladder(stages, top); err != nil {
 				return err
 			}
@@ -185,6 +197,28 @@ func check(b *run.Bench) error {
 	return b.Prepare()
 }
 
+// measure says what is ahead, and does it.
+func measure(ctx context.Context, progress *progress, b *run.Bench) (*report.Document, error) {
+	defer b.Begin(ctx)()
+	for _, line := range b.Remarks {
+		progress.note(line)
+	}
+	progress.plan(b)
+	b.Progress = progress.show
+	d, err := b.Run(ctx)
+	progress.clear()
+	return d, err
+}
+
+// against compares with the run before, when that says something about this one.
+func against(d, old *report.Document) {
+	if err := d.Comparable(old); err != nil {
+		d.Notes = append(d.Notes, fmt.Sprintf("The run before, of %s, is no measure for this one (%v).", old.Created.Format("2006-01-02 15:04 UTC"), err))
+		return
+	}
+	d.Against(old)
+}
+
 // finish measures, prints, and writes the reports: all that was measured, also
 // when the run ends early.
 func finish(ctx context.Context, out io.Writer, progress *progress, b *run.Bench, c checkout, name string) error {
@@ -194,17 +228,12 @@ func finish(ctx context.Context, out io.Writer, progress *progress, b *run.Bench
 	if err := b.Fit(load.ReadLimits()); err != nil {
 		return err
 	}
-	for _, line := range b.Remarks {
-		progress.say("%s", line)
-	}
-	b.Progress = progress.show
-	d, err := b.Run(ctx)
-	progress.clear()
+	d, err := measure(ctx, progress, b)
 	d.Command = strings.Join(append([]string{"ladder"}, os.Args[1:]...), " ")
 	d.Method.Revision = run.Revision(c.root)
 	if len(d.Measurements) > 0 {
 		if old, readErr := report.Read(filepath.Join(c.out, name+".json")); readErr == nil {
-			d.Against(old)
+			against(d, old)
 		}
 		d.Text(out)
 		paths, writeErr := d.Write(c.out, name)

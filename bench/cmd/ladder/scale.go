@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,9 +40,12 @@ one CPU would tell nothing.`,
 			if err != nil {
 				return err
 			}
-			for _, n := range workers {
+			for i, n := range workers {
 				if n < 1 {
 					return fmt.Errorf("--workers %d: at least 1", n)
+				}
+				if slices.Contains(workers[:i], n) {
+					return fmt.Errorf("--workers %d is there twice", n)
 				}
 			}
 			c, err := h.checkout()

@@ -188,6 +188,13 @@ for (const button of all("[data-do]")) button.addEventListener("click", () => ac
 for (const button of all(".tabs button")) button.addEventListener("click", () => pane(button.dataset.pane));
 
 addEventListener("keydown", (event) => {
+	if (event.key === "Escape") {
+		// One press closes; a search field would take the first one to empty itself.
+		const open = one("dialog[open]");
+		if (open) { event.preventDefault(); open.close(); }
+		one(".menu").open = false;
+		return;
+	}
 	if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea") || one("dialog[open]")) return;
 	const keys = {
 		"/": openSearch, "?": () => help.showModal(), t: theme,

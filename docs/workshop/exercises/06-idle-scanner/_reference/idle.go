@@ -121,7 +121,7 @@ func (l *loop) setScan() {
 // own loop's thread: opener may be another one's.
 func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 	c.idle = idleState{phase: idling, since: now, progress: now}
-	if c.refused {
+	if c.noRoom {
 		c.idle.phase = refusing
 	}
 	return nil

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package profile
+package child
 
 import (
 	"os/exec"
@@ -10,4 +10,5 @@ import (
 
 func startOn(*exec.Cmd, []int) error { return netpoll.ErrUnsupported }
 
-func (p *process) kill() error { return p.cmd.Process.Kill() }
+// Kill ends it.
+func (p *Child) Kill() error { return p.cmd.Process.Kill() }

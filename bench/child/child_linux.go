@@ -1,4 +1,4 @@
-package run
+package child
 
 import (
 	"fmt"
@@ -54,8 +54,5 @@ func withAffinity(cpus []int, do func() error) error {
 	return err
 }
 
-// kill ends the child's whole process group.
-func (p *child) kill() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
-
-// drain asks it to end by itself.
-func (p *child) drain() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+// Kill ends its whole process group.
+func (p *Child) Kill() error { return syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }

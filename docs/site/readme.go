@@ -1,0 +1,234 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
+)
+
+// The READMEs outside docs/ are read where no include is replaced. So their
+// figures stand in the text, each between marks that say where it comes from:
+//
+//	<!--figure c1.stage1/stage0.ratio-->1.28 [1.18–1.36]<!--/-->
+//	<!--cite 1 12.5%-->12.5%<!--/-->
+//	<!--ladder-->a table<!--/-->
+//
+// UpdateReadmes writes what stands between them; Check fails when it is not what
+// the results say.
+var readmeMark = regexp.MustCompile(`(?s)<!--(figure|cite|ladder)((?: [^<>]*?)?)-->(.*?)<!--/-->`)
+
+// lineBegins is a mark at the beginning of a line of text.
+var lineBegins = regexp.MustCompile(`(?m)^<!--(?:figure|cite) [^<>]*-->`)
+
+// readmeFiles are where such figures stand.
+func readmeFiles(root string) ([]string, error) {
+	files, err := fs.Glob(os.DirFS(root), "stage*/README.md")
+	return append([]string{"README.md"}, files...), err
+}
+
+// UpdateReadmes writes the figures of the READMEs anew from docs/data, and
+// returns the names of the files that have changed.
+func UpdateReadmes(root string) (changed []string, err error) {
+	b, files, err := readmeSources(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		path := filepath.Join(root, name)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			return changed, err
+		}
+		text, err := b.readme(name, string(old))
+		if err != nil {
+			return changed, err
+		}
+		if text != string(old) {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				return changed, err
+			}
+			changed = append(changed, name)
+		}
+	}
+	return changed, nil
+}
+
+// checkReadmes finds figures in the READMEs that the results do not have.
+func checkReadmes(root string) (errs []error) {
+	b, files, err := readmeSources(root)
+	if err != nil {
+		return []error{err}
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		want, err := b.readme(name, string(text))
+		if err != nil {
+			errs = append(errs, err)
+		} else if want != string(text) {
+			errs = append(errs, fmt.Errorf("%s: its figures are not those of docs/data: make docs-readmes writes them", name))
+		}
+		// What is between marks is right by now; the lines are kept, for the messages.
+		bare := readmeMark.ReplaceAllStringFunc(string(text), func(found string) string { return strings.Repeat("\n", strings.Count(found, "\n")) })
+		if at := lineBegins.FindString(string(text)); at != "" {
+			errs = append(errs, fmt.Errorf("%s: a line begins with %s, which Markdown takes for a block of HTML: break the line elsewhere", name, at))
+		}
+		for _, f := range findTyped(bare) {
+			errs = append(errs, fmt.Errorf("%s:%d: %q is typed in: put it between <!--figure …--> or <!--cite …--> and <!--/-->, as docs/README.md says", name, f.line, f.text))
+		}
+	}
+	return errs
+}
+
+func readmeSources(root string) (*builder, []string, error) {
+	stages, err := stageFolders(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &builder{root: root, stages: stages}
+	if b.results, err = readResults(root, stages); err != nil {
+		return nil, nil, err
+	}
+	if b.documents, err = readDocuments(root); err != nil {
+		return nil, nil, err
+	}
+	files, err := readmeFiles(root)
+	return b, files, err
+}
+
+// readme replaces what stands between the marks of a text.
+func (b *builder) readme(name, text string) (string, error) {
+	var errs []error
+	text = readmeMark.ReplaceAllStringFunc(text, func(found string) string {
+		parts := readmeMark.FindStringSubmatch(found)
+		kind, argument := parts[1], strings.TrimSpace(parts[2])
+		var value string
+		var err error
+		switch kind {
+		case "figure":
+			value, err = b.results.plain(argument)
+		case "cite":
+			value, err = b.documents.plain(argument)
+		case "ladder":
+			value, err = b.ladderTable()
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			return found
+		}
+		return "<!--" + kind + parts[2] + "-->" + value + "<!--/-->"
+	})
+	return text, errors.Join(errs...)
+}
+
+// plain is a figure as it stands in plain text: 1.28 [1.18–1.36].
+func (r *results) plain(key string) (string, error) {
+	f, err := r.figure(key)
+	if err != nil {
+		return "", err
+	}
+	return strings.NewReplacer("×", "", ", ", "–").Replace(f.text), nil
+}
+
+// plain checks a published figure, "1 12.5%" or "1,4 27.5 K", and gives it back.
+func (d *documents) plain(argument string) (string, error) {
+	numbers, figure, _ := strings.Cut(argument, " ")
+	for number := range strings.SplitSeq(numbers, ",") {
+		n := 0
+		if _, err := fmt.Sscanf(number, "%d", &n); err != nil {
+			return "", fmt.Errorf("cite %q: want the numbers of documents and then a figure", argument)
+		}
+		if _, err := d.cite([]int{n}, figure); err != nil {
+			return "", err
+		}
+	}
+	return figure, nil
+}
+
+// ladderTable is the table of all stages, in Markdown.
+func (b *builder) ladderTable() (string, error) {
+	d := b.results.documents[0]
+	var out strings.Builder
+	virtual := ""
+	if d.Machine.Virtual != "" {
+		virtual = "a virtual machine with "
+	}
+	fmt.Fprintf(&out, "\nMeasured on %s with `make docs-refresh` on %s%d CPUs (%s, Linux %s, Go %s), server and generator\n%s, 100 connections, %d rounds; `docs/data/ladder.json` has all of it.\n\n",
+		d.Created.Format("2006-01-02"), virtual, d.Machine.CPUs, d.Machine.CPU, strings.TrimPrefix(d.Machine.Kernel, "Linux "), strings.TrimPrefix(d.Machine.Go, "go"), d.Method.Layout, d.Method.Rounds)
+	out.WriteString("| stage | req/s, hello | to the stage before | on its target, to the stage before | server CPU µs | p50 | p99 | calls | allocations | published |\n")
+	out.WriteString("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	for i, stage := range b.stages {
+		row, ok := d.Row(stage, "hello")
+		if !ok {
+			return "", fmt.Errorf("ladder.json has no %s on hello", stage)
+		}
+		number, name, _ := strings.Cut(strings.TrimPrefix(stage, "stage"), "-")
+		step, target := "", ""
+		if i > 0 {
+			ratio, _, err := b.results.ratio("hello", stage, b.stages[i-1], "ratio")
+			if err != nil {
+				return "", err
+			}
+			step, target = brackets(ratio), targets(d, stage)
+		}
+		published := "–"
+		if at := slices.IndexFunc(d.Servers, func(s report.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
+			published = d.Servers[at].Published
+		}
+		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, wholeNumber(row.RequestsPerSecond.Median), step, target,
+			row.ServerCPU.Median, microseconds(row.P50.Median), microseconds(row.P99.Median), row.SystemCalls, row.Counters["heap_objects_allocated"], published)
+	}
+	last := b.stages[len(b.stages)-1]
+	if row, ok := d.Row("bare-c", "hello"); ok {
+		ratio, _, err := b.results.ratio("hello", last, "bare-c", "ratio")
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&out, "| a bare C loop that parses nothing | %s | stage5 to it: %s | | %.2f | %s | %s | | | |\n", wholeNumber(row.RequestsPerSecond.Median), brackets(ratio),
+			row.ServerCPU.Median, microseconds(row.P50.Median), microseconds(row.P99.Median))
+	}
+	all, _, err := b.results.ratio("hello", last, b.stages[0], "ratio")
+	if err != nil {
+		return "", err
+	}
+	cpu, _, err := b.results.ratio("hello", last, b.stages[0], "cpu")
+	if err != nil {
+		return "", err
+	}
+	noise, _, err := b.results.ratio("hello", last+" again", last, "ratio")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(&out, "\nstage5 to stage0: %s in requests, %s in server CPU per request. stage5 against itself, the noise floor:\n%s.\n", brackets(all), brackets(cpu), brackets(noise))
+	return out.String(), nil
+}
+
+// targets says what a step brought where it must show.
+func targets(d *report.Document, stage string) string {
+	var out []string
+	for _, r := range d.Ratios {
+		switch {
+		case r.Kind != report.Target || r.Head != stage:
+		case r.Metric == report.HeldMemory:
+			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", wholeNumber(r.BaseValue), wholeNumber(r.HeadValue)))
+		case r.Metric == report.Speed && r.Workload == "hello":
+			out = append(out, "hello: the same")
+		case r.Metric == report.Speed:
+			out = append(out, r.Workload+": "+brackets(r.Ratio))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+func brackets(i stats.Interval) string { return strings.ReplaceAll(i.Format(), ", ", "–") }
