@@ -87,9 +87,9 @@ func fileAnswers(s *Subject) error {
 		conditional("sub/b.PNG", field)
 		conditional("empty.txt", field)
 	}
-	for _, request := range []string{"POST /static/a.css HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", "GET /static/a.css HTTP/1.0\r\n\r\n"} {
-		requests = append(requests, request)
-	}
+	requests = append(requests,
+		"POST /static/a.css HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
+		"GET /static/a.css HTTP/1.0\r\n\r\n")
 	// A file between other answers, in one piece.
 	requests = append(requests, strings.Join([]string{helloRequest, "GET /static/a.css HTTP/1.1\r\nHost: a\r\n\r\n", echoRequest("text/plain", strings.Repeat("so it is ", 200)),
 		"GET /static/large.bin HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD /static/large.bin HTTP/1.1\r\nHost: a\r\n\r\n", "GET /static/empty.txt HTTP/1.1\r\nHost: a\r\n\r\n",
