@@ -96,6 +96,7 @@ ladder:
 measured = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(if $(filter-out 0 no,$(QUICK)),--quick) $(ARGS)
 
 $(bin)/ladder: FORCE
+	@[ -e $@ ] || echo "building the ladder command, which takes a while the first time" >&2
 	@$(GO) build -o $(bin)/ ./bench/cmd/ladder
 
 FORCE:

@@ -124,7 +124,7 @@ func (e *Exercise) laidOut(root string) (files, error) {
 }
 
 // check checks the learner's code and prints what holds and what does not.
-func check(ctx context.Context, o *output, root string, e *Exercise, quick bool) error {
+func check(ctx context.Context, o *output, root string, e *Exercise, quick, measure bool) error {
 	own, err := e.laidOut(root)
 	if err != nil {
 		return err
@@ -209,11 +209,11 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick bool)
 	s.Checks++
 	s.Holds, s.Of = len(r.findings)-len(r.failing()), len(r.findings)
 	s.Values, s.Code = r.values, own.hash()
-	return e.summary(o, p, s, r, quick, time.Since(began))
+	return e.summary(o, p, s, r, quick, measure, time.Since(began))
 }
 
-// summary prints the last lines and keeps the result.
-func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick bool, took time.Duration) error {
+// summary prints the last lines and keeps the result. measure says that it will be measured in any case.
+func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick, measure bool, took time.Duration) error {
 	failing := len(r.failing())
 	for _, note := range r.notes {
 		o.line("--", yellow, note)
@@ -245,7 +245,7 @@ func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick bo
 		o.say("%s (%v). Now with the common suite: make check N=%d", o.paint(green, fmt.Sprintf("All %d hold", len(r.findings))), seconds, e.Number)
 	default:
 		o.say("%s (%v).", o.paint(green, fmt.Sprintf("Solved: all %d hold", len(r.findings))), seconds)
-		if e.Measure != "" {
+		if e.Measure != "" && !measure {
 			o.say("What it brought, measured against the start and the reference, for\ninformation (2 minutes): make check N=%d MEASURE=1", e.Number)
 		}
 		o.say("How the reference does it: make solution N=%d", e.Number)

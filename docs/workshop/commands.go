@@ -120,7 +120,7 @@ func newCheck() *cobra.Command {
 		"Build your code, run the common suite and the exercise's checks, and say what holds and what\ndoes not yet. Nothing depends on a time. Exit code 1 if something does not hold.",
 		func(cmd *cobra.Command, root string, e *Exercise) error {
 			o := newOutput(cmd.OutOrStdout())
-			if err := check(cmd.Context(), o, root, e, quick); err != nil {
+			if err := check(cmd.Context(), o, root, e, quick, measure); err != nil {
 				return err
 			}
 			if measure {

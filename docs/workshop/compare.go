@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/report"
@@ -74,9 +75,22 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, name stri
 			}
 			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, report.Speed), interval(d.Ratios, head, report.CPU))
 		}
+		for _, warning := range warnings(d.Notes) {
+			o.line("--", yellow, warning)
+		}
 	}
 	o.say("\nAn interval that contains 1 says that no difference can be told.")
 	return nil
+}
+
+// warnings are the notes of a run that make its figures doubtful, without their marks.
+func warnings(notes []string) (doubtful []string) {
+	for _, note := range notes {
+		if strings.HasPrefix(note, "Disturbed: ") || strings.HasPrefix(note, "* Client-bound: ") || strings.HasPrefix(note, "! ") {
+			doubtful = append(doubtful, strings.TrimLeft(note, "*! "))
+		}
+	}
+	return doubtful
 }
 
 // interval is the ratio of a server to the base of the comparison.

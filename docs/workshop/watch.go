@@ -35,7 +35,7 @@ func newWatch() *cobra.Command {
 				if o.terminal {
 					fmt.Fprint(o.Writer, "\x1b[H\x1b[2J\x1b[3J") // home, wipe the screen and what scrolled off
 				}
-				if err := check(ctx, o, root, e, true); err != nil && ctx.Err() == nil {
+				if err := check(ctx, o, root, e, true, false); err != nil && ctx.Err() == nil {
 					o.say("%s", o.paint(red, err.Error()))
 				}
 				if ctx.Err() != nil {

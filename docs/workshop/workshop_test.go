@@ -271,3 +271,9 @@ func TestReadTestsStops(t *testing.T) {
 	require.Equal(t, []string{"TestCommonSuite/date"}, failed)
 	require.Equal(t, "no date\n", said["TestCommonSuite/date"])
 }
+
+func TestWarningsOfAComparison(t *testing.T) {
+	require.Equal(t, []string{"Disturbed: other processes used 9.0% of the CPUs' time.", "a server failed"}, warnings([]string{
+		"24 rounds of 0.4 s each", "Disturbed: other processes used 9.0% of the CPUs' time.", "! a server failed",
+	}))
+}

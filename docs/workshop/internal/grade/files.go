@@ -13,13 +13,13 @@ import (
 )
 
 func init() {
-	behaviour("file-answers", "what is below /static/ is answered as by the stage, byte for byte", fileAnswers)
+	behaviour("file-answers", "all below /static/ is answered as by the stage, byte for byte", fileAnswers)
 	behaviour("one-segment", "the head and the file's first block come in one segment", oneSegment)
 	behaviour("not-held-back", "nothing waits behind MSG_MORE that nothing follows", notHeldBack)
-	behaviour("late-files", "a client that reads late gets every byte of a file, and what comes behind it", lateFiles)
-	behaviour("patient-files", "a file for a client that does not read costs nothing, and nobody waits for it", patientFiles)
+	behaviour("late-files", "a client that reads late gets every byte of its files, in order", lateFiles)
+	behaviour("patient-files", "a file for a client that does not read costs nothing meanwhile", patientFiles)
 	behaviour("descriptors", "each file is closed, and once", descriptors)
-	behaviour("file-changes", "a file that grows or shrinks under way breaks no more than its own answer", fileChanges)
+	behaviour("file-changes", "a file that changes under way breaks its own answer at most", fileChanges)
 }
 
 // largeFile is more than a client's and a server's buffers hold together.
@@ -87,9 +87,9 @@ func fileAnswers(s *Subject) error {
 		conditional("sub/b.PNG", field)
 		conditional("empty.txt", field)
 	}
-	for _, request := range []string{"POST /static/a.css HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", "GET /static/a.css HTTP/1.0\r\n\r\n"} {
-		requests = append(requests, request)
-	}
+	requests = append(requests,
+		"POST /static/a.css HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx",
+		"GET /static/a.css HTTP/1.0\r\n\r\n")
 	// A file between other answers, in one piece.
 	requests = append(requests, strings.Join([]string{helloRequest, "GET /static/a.css HTTP/1.1\r\nHost: a\r\n\r\n", echoRequest("text/plain", strings.Repeat("so it is ", 200)),
 		"GET /static/large.bin HTTP/1.1\r\nHost: a\r\n\r\n", "HEAD /static/large.bin HTTP/1.1\r\nHost: a\r\n\r\n", "GET /static/empty.txt HTTP/1.1\r\nHost: a\r\n\r\n",
