@@ -288,15 +288,17 @@ func (l *lab) allocMatrix(cmd *cobra.Command, servers []run.Server, views []*all
 		}
 	}
 	fmt.Fprintf(out, "Heap objects per request, by workload\n\n")
+	head := ""
 	for _, server := range servers {
-		fmt.Fprintf(out, "%6s ", short(server.Name))
+		head += fmt.Sprintf("%6s ", short(server.Name))
 	}
-	fmt.Fprintln(out)
+	say(out, head, "", "")
 	for _, name := range frugal {
+		figures := ""
 		for _, a := range sums[name] {
-			fmt.Fprintf(out, "%6s ", count(a.objects))
+			figures += fmt.Sprintf("%6s ", count(a.objects))
 		}
-		fmt.Fprintf(out, " %s\n", name)
+		say(out, figures+" ", "", name)
 	}
 	return nil
 }

@@ -116,15 +116,15 @@ func (j *journey) showCategories(r *record, e evidence) {
 		rows = append(rows, fmt.Sprintf("%s %.2f µs", name, parts[i]/1e3))
 	}
 	share := sum / r.outcome.cpu()
-	text := fmt.Sprintf("Of the %.2f µs of CPU time that a request on %s costs %s (%s, %s samples), %s in all are %s:",
-		r.outcome.cpu()/1e3, r.workload, j.called(r.server), r.source, thousands(r.samples), percent(share), strings.Join(rows, ", "))
+	text := fmt.Sprintf("A request on %s costs %s %.2f µs of CPU time, by %s in %s samples. Of that, %s: %s.",
+		r.workload, j.called(r.server), r.outcome.cpu()/1e3, r.source, thousands(r.samples), percent(share), strings.Join(rows, ", "))
 	switch {
 	case e.Saves < 0:
-		text += fmt.Sprintf(" with %.0f%% more of it, the server would lose up to %s.", -100*e.Saves, percent(1-1/(1-share*e.Saves)))
+		text += fmt.Sprintf(" With %.0f%% more of it, the server would lose up to %s.", -100*e.Saves, percent(1-1/(1-share*e.Saves)))
 	case e.Saves < 1:
-		text += fmt.Sprintf(" if %.0f%% of that were saved, the server could gain %s at most.", 100*e.Saves, percent(ceiling(share*e.Saves)))
+		text += fmt.Sprintf(" If %.0f%% of that were saved, the server could gain %s at most.", 100*e.Saves, percent(ceiling(share*e.Saves)))
 	default:
-		text += fmt.Sprintf(" if none of it were left, the server could gain %s at most.", percent(ceiling(share)))
+		text += fmt.Sprintf(" If none of it were left, the server could gain %s at most.", percent(ceiling(share)))
 	}
 	j.say("%s", text)
 }

@@ -109,6 +109,10 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 		return o, err
 	}
 	defer g.End()
+	// What the warm-up left is no part of a record: a connection that is yet to be accepted.
+	if _, err = s.settled(ctx); err != nil {
+		return o, err
+	}
 	for _, r := range recorders {
 		if err = r.start(ctx, s); err != nil {
 			return o, recorderError{err}

@@ -25,7 +25,7 @@ func say(out io.Writer, first, rest, text string) {
 		}
 		empty = false
 	}
-	fmt.Fprintln(out, line)
+	fmt.Fprintln(out, strings.TrimRight(line, " "))
 }
 
 // count writes how often something happens for a request, in at most six

@@ -44,14 +44,14 @@ func (j *journey) measure(ctx context.Context, b *run.Bench) error {
 		return err
 	}
 	fmt.Fprintf(j.out, "Measured in %d rounds, all of it in each\n", d.Method.Rounds)
-	j.row("%-9s %-26s %-19s %s", "workload", "", "requests per second", "server CPU")
+	j.row("%-9s %-27s %-19s %s", "workload", "", "requests per second", "server CPU")
 	for i := range d.Ratios {
 		r := &d.Ratios[i]
 		if r.Metric != report.Speed {
 			continue
 		}
 		cpu := find(d.Ratios, r.Head, r.Base, r.Workload, report.CPU)
-		j.row("%-9s %-26s %-19s %s", r.Workload, r.Head+" / "+j.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
+		j.row("%-9s %-27s %-19s %s", r.Workload, r.Head+" / "+j.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
 	}
 	fmt.Fprintln(j.out)
 	for _, line := range j.verdict(d, workloads) {

@@ -162,7 +162,8 @@ func (j *journey) walk(ctx context.Context, b *run.Bench) error {
 	}
 	defer os.RemoveAll(j.folder)
 	t := j.turn
-	fmt.Fprintf(j.out, "%s\n\n", t.Title)
+	say(j.out, "", "  ", t.Title)
+	fmt.Fprintln(j.out)
 	for _, p := range []struct{ label, text string }{{"Why it looks right", t.Belief}, {"In the documents", t.Published}} {
 		j.paragraph(p.label, p.text)
 	}
