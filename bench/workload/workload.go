@@ -185,7 +185,7 @@ func echo() Workload {
 }
 
 // browser asks for the same page as hello with the headers that a browser
-// sends: 14 of them, about 800 bytes.
+// sends.
 func browser() Workload {
 	fields := []string{
 		"Host: " + host,
@@ -203,9 +203,10 @@ func browser() Workload {
 		"Accept-Language: en-GB,en;q=0.9,de;q=0.8,zh-CN;q=0.7,zh;q=0.6",
 		"Cookie: session=4f2b8c1d9e7a60355b1c2d3e4f5a6b7c; theme=dark; consent=all; visited=1730000000; cart=3f9c1b7e",
 	}
+	head := "GET / HTTP/1.1\r\n" + strings.Join(fields, "\r\n") + "\r\n\r\n"
 	return Workload{
-		Name: "browser", Summary: "GET / with the 14 headers of a browser, about 800 bytes",
-		Request: []byte("GET / HTTP/1.1\r\n" + strings.Join(fields, "\r\n") + "\r\n\r\n"),
+		Name: "browser", Summary: fmt.Sprintf("GET / with the %d headers of a browser, %d bytes", len(fields), len(head)),
+		Request: []byte(head),
 		Status:  200, Body: []byte(greeting), Connections: 100, Pipeline: 1,
 	}
 }

@@ -49,6 +49,25 @@ var counterNames = [...]string{
 	"body_bytes_copied", "held_bytes", "connections",
 }
 
+// counterHelp says of each what it counts, for people who watch a server and have not read this file.
+var counterHelp = [len(counterNames)]string{
+	"requests answered", "times that work went from this thread to another",
+	"accept4 calls", "accept4 calls that found no connection, EAGAIN", "close calls", "recvfrom calls",
+	"recvfrom calls that found nothing, EAGAIN", "bytes received",
+	"sendto and sendmsg calls", "sendmsg calls", "sendto and sendmsg calls that found the socket full, EAGAIN", "bytes sent",
+	"epoll_pwait calls", "events that epoll_pwait gave, wake-ups included", "epoll_ctl calls", "wake-ups sent through an eventfd",
+	"timerfd_create calls", "timerfd_settime calls", "shutdown calls",
+	"bytes of bodies copied", "bytes of buffers held by connections", "connections that are open",
+}
+
+// CounterHelp is a short text about the counter that [Counters.Each] gives this name; "" if there is none.
+func CounterHelp(name string) string {
+	if i := slices.Index(counterNames[:], name); i >= 0 {
+		return counterHelp[i]
+	}
+	return ""
+}
+
 // counterArray is how Counters looks in memory: all its fields are uint64.
 type counterArray = [len(counterNames)]uint64
 

@@ -139,13 +139,19 @@ func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	var b []byte
 	for _, name := range names {
-		full := family(&b, name, isGauge(name), strings.ReplaceAll(name, "_", " ")+" of each loop")
+		full := family(&b, name, isGauge(name), netpoll.CounterHelp(name)+", of each loop")
 		for i, value := range values[name] {
 			b = fmt.Appendf(b, "%s{stage=%q,loop=\"%d\"} ", full, a.stage, i)
 			b = append(appendValue(b, name, value), '\n')
 		}
 	}
 	for _, f := range readRuntime() {
+		if f.name == cpuTime {
+			// Prometheus counts time in seconds.
+			full := family(&b, "cpu_seconds", f.gauge, "seconds"+strings.TrimPrefix(f.help, "nanoseconds"))
+			b = fmt.Appendf(b, "%s{stage=%q} %.9f\n", full, a.stage, float64(f.value)/1e9)
+			continue
+		}
 		full := family(&b, f.name, f.gauge, f.help)
 		b = fmt.Appendf(b, "%s{stage=%q} %d\n", full, a.stage, f.value)
 	}
@@ -171,6 +177,9 @@ type figure struct {
 	help  string
 }
 
+// cpuTime is the figure that /metrics gives in another unit than /debug/counters.
+const cpuTime = "cpu_ns"
+
 // readRuntime reads the figures of the Go runtime and the process. It stops the world for some
 // microseconds: package runtime/metrics would not, but leaves out what each thread has cached, so that
 // ten objects may count as none.
@@ -183,6 +192,6 @@ func readRuntime() []figure {
 		{"gc_cycles", uint64(m.NumGC), false, "garbage collections since the start"},
 		{"goroutines", uint64(runtime.NumGoroutine()), true, "goroutines now"},
 		{"heap_bytes", m.HeapAlloc, true, "heap bytes in use, garbage not yet collected included"},
-		{"cpu_ns", uint64(netpoll.ProcessCPUNanoseconds()), false, "nanoseconds of CPU time, user and system, of all threads since the start"},
+		{cpuTime, uint64(netpoll.ProcessCPUNanoseconds()), false, "nanoseconds of CPU time, user and system, of all threads since the start"},
 	}
 }

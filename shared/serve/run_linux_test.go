@@ -204,6 +204,7 @@ func TestAdmin(t *testing.T) {
 	for _, name := range names {
 		require.Contains(t, counters.Total, name)
 		require.Contains(t, counters.Loops[1], name)
+		require.NotEmpty(t, netpoll.CounterHelp(name), name)
 	}
 	for _, name := range []string{"heap_objects_allocated", "heap_bytes_allocated", "goroutines", "heap_bytes", "cpu_ns"} {
 		require.NotZero(t, counters.Runtime[name], name)
@@ -217,7 +218,7 @@ func TestAdmin(t *testing.T) {
 		"qps_ladder_requests_total{stage=\"stage7-fake\",loop=\"0\"} 3\nqps_ladder_requests_total{stage=\"stage7-fake\",loop=\"1\"} 4\n")
 	require.Contains(t, body, "# TYPE qps_ladder_connections gauge\n")
 	require.Contains(t, body, "\nqps_ladder_connections{stage=\"stage7-fake\",loop=\"1\"} -1\n")
-	line := regexp.MustCompile(`^(# (HELP|TYPE) qps_ladder_[a-z_]+ [A-Za-z, ]+|qps_ladder_[a-z_]+\{stage="stage7-fake"(,loop="[01]")?\} -?[0-9]+)$`)
+	line := regexp.MustCompile(`^(# (HELP|TYPE) qps_ladder_[a-z_]+ [A-Za-z0-9_, -]+|qps_ladder_[a-z_]+\{stage="stage7-fake"(,loop="[01]")?\} -?[0-9]+|qps_ladder_cpu_seconds_total\{stage="stage7-fake"\} [0-9]+\.[0-9]{9})$`)
 	for text := range strings.Lines(body) {
 		require.Regexp(t, line, strings.TrimSuffix(text, "\n"))
 	}
