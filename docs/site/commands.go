@@ -133,12 +133,13 @@ func newRefresh() *cobra.Command {
 
   ladder     what make ladder measures
   split      stage1 beside stage0, the generator on a CPU of its own
+  peers      stage5 beside the servers of other libraries
   ablation   the variants of docs/ablation/variants.yaml, beside their stages
   profiles   where the CPU time of each stage goes: the table and the flame graphs
 
 The figures in README.md and in the stages' READMEs are written anew from them.
 
-Let nothing else run meanwhile. It takes about ten minutes.`,
+Let nothing else run meanwhile. It takes about a quarter of an hour.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := run.Root()
 			if err != nil {
@@ -153,7 +154,7 @@ Let nothing else run meanwhile. It takes about ten minutes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.only, "only", nil, "measure these parts only: ladder, split, ablation, profiles")
+	f.StringSliceVar(&r.only, "only", nil, "measure these parts only: ladder, split, peers, ablation, profiles")
 	f.IntVar(&r.rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.quick, "quick", false, "short and noisy: to see that all of it works")

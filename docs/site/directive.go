@@ -169,6 +169,11 @@ func (b *builder) include(p *page, in include) (string, error) {
 			return "", err
 		}
 		return b.whereTable(in.args...)
+	case "peers":
+		if err := need(2, 9); err != nil {
+			return "", err
+		}
+		return b.peersTable(in.args[0], in.args[1:])
 	case "progression":
 		if err := need(0, 0); err != nil {
 			return "", err

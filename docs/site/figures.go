@@ -16,33 +16,52 @@ import (
 // The results files in docs/data, in the order in which they are asked.
 var resultFiles = []string{"ladder.json", "ablation.json"}
 
-// splitFile has stage0 and stage1 with a CPU for the generator alone. It is
-// asked only by keys that begin with "split.".
-const splitFile = "split.json"
+// Files that are asked only by keys that begin with their name and a dot.
+const (
+	splitName = "split" // stage0 and stage1 with a CPU for the generator alone
+	peersName = "peers" // servers of other libraries beside the stages
+)
+
+var namedFiles = []string{splitName, peersName}
 
 // results answers what chapters quote from the results files.
 type results struct {
 	documents []*report.Document
 	files     []string
-	stages    []string // folders
-	split     *results // of splitFile; nil in itself
+	stages    []string            // folders
+	named     map[string]*results // of namedFiles; empty in each of them
 }
 
 func readResults(root string, stages []string) (*results, error) {
-	r := &results{stages: stages, split: &results{stages: stages}}
-	for _, name := range append([]string{splitFile}, resultFiles...) {
-		d, err := report.Read(filepath.Join(root, "docs", "data", name))
-		if err != nil {
-			return nil, fmt.Errorf("no figures to quote: %w; make docs-refresh measures them", err)
+	r := &results{stages: stages, named: map[string]*results{}}
+	for _, file := range resultFiles {
+		if err := r.read(root, file); err != nil {
+			return nil, err
 		}
-		of := r
-		if name == splitFile {
-			of = r.split
+	}
+	for _, name := range namedFiles {
+		r.named[name] = &results{stages: stages}
+		if err := r.named[name].read(root, name+".json"); err != nil {
+			return nil, err
 		}
-		of.documents = append(of.documents, d)
-		of.files = append(of.files, name)
 	}
 	return r, nil
+}
+
+func (r *results) read(root, file string) error {
+	d, err := report.Read(filepath.Join(root, "docs", "data", file))
+	if err != nil {
+		return fmt.Errorf("no figures to quote: %w; make docs-refresh measures them", err)
+	}
+	r.documents = append(r.documents, d)
+	r.files = append(r.files, file)
+	return nil
+}
+
+// apart finds the file that a key begins with, and the rest of the key.
+func (r *results) apart(key string) (of *results, rest string) {
+	name, rest, _ := strings.Cut(key, ".")
+	return r.named[name], rest
 }
 
 // A figure is one quoted value.
@@ -59,6 +78,11 @@ func (f figure) html() string {
 // server spells a short name out: "stage1" is the stage's folder, and
 // "stage5 again" the second appearance of one.
 func (r *results) server(short string) string {
+	for _, d := range r.documents {
+		if slices.ContainsFunc(d.Servers, func(s report.Server) bool { return s.Name == short }) {
+			return short
+		}
+	}
 	word, rest, spaced := strings.Cut(short, " ")
 	for _, s := range r.stages {
 		if stage, _, _ := strings.Cut(s, "-"); stage == word {
@@ -97,13 +121,13 @@ func (r *results) with(workload string, servers ...string) (*report.Document, st
 //	machine.kernel               about the run
 //	hello.stage1.qps             workload, server, metric
 //	hello.stage1/stage0.ratio    one server to another, paired round by round
-//	split.hello.stage1/stage0.ratio  the same, the generator on a CPU of its own
+//	split.hello.stage1/stage0.ratio  the same, from split.json: one of namedFiles
 //
 // A further ".short" leaves the interval out, ".percent" writes a ratio as a
 // change in percent, ".interval" gives a metric its interval.
 func (r *results) figure(key string) (figure, error) {
-	if rest, split := strings.CutPrefix(key, "split."); split && r.split != nil {
-		return r.split.figure(rest)
+	if of, rest := r.apart(key); of != nil {
+		return of.figure(rest)
 	}
 	parts := strings.Split(key, ".")
 	if len(parts) >= 2 && slices.Contains([]string{"machine", "run", "ablation"}, parts[0]) {
@@ -232,8 +256,8 @@ func (r *results) ratio(workload, head, base, metric string) (stats.Interval, st
 
 // verdict puts into words what a ratio allows to be said.
 func (r *results) verdict(key string) (string, error) {
-	if rest, split := strings.CutPrefix(key, "split."); split && r.split != nil {
-		return r.split.verdict(rest)
+	if of, rest := r.apart(key); of != nil {
+		return of.verdict(rest)
 	}
 	parts := strings.Split(key, ".")
 	if len(parts) == 3 {
@@ -257,7 +281,7 @@ func (r *results) verdict(key string) (string, error) {
 // about answers what is not a measured value: the machine and the method.
 func (r *results) about(which, name string) (string, error) {
 	d := r.documents[0]
-	if which == "ablation" && r.split != nil {
+	if which == "ablation" && len(r.documents) > 1 {
 		d = r.documents[1]
 	}
 	switch name {

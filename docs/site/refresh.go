@@ -27,7 +27,10 @@ type refresh struct {
 	out    io.Writer
 }
 
-var refreshParts = []string{"ladder", "split", "ablation", "profiles"}
+var refreshParts = []string{"ladder", splitName, peersName, "ablation", "profiles"}
+
+// peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
+const peersWorkloads = "hello,pipelined,browser,json,body64k"
 
 func (r *refresh) wants(part string) bool { return len(r.only) == 0 || slices.Contains(r.only, part) }
 
@@ -45,9 +48,15 @@ func (r *refresh) run(ctx context.Context, root, command string) error {
 			return err
 		}
 	}
-	if r.wants("split") {
-		if err := r.splitLayout(ctx, root, command, data); err != nil {
-			return err
+	if r.wants(splitName) {
+		// Chapter 1 blames their sharing a CPU for what the step does on hello.
+		if err := r.apart(ctx, root, command, data, splitName, "compare", "0", "1", "--layout", "split"); err != nil {
+			return fmt.Errorf("stage1 could not be measured beside a generator with a CPU of its own (which needs two): %w", err)
+		}
+	}
+	if r.wants(peersName) {
+		if err := r.apart(ctx, root, command, data, peersName, "peers", "--workload", peersWorkloads); err != nil {
+			return fmt.Errorf("the servers of other libraries could not be measured: %w", err)
 		}
 	}
 	if r.wants("ablation") {
@@ -97,26 +106,24 @@ func (r *refresh) ladder(ctx context.Context, root, command, data string) error 
 	return keep(d, filepath.Join(data, "ladder.json"))
 }
 
-// splitLayout measures the step to stage1 once more with a CPU for the generator
-// alone: chapter 1 blames their sharing one for what the step does on hello.
-func (r *refresh) splitLayout(ctx context.Context, root, command, data string) error {
-	work, err := os.MkdirTemp("", "split")
+// apart runs a subcommand whose document is one of namedFiles.
+func (r *refresh) apart(ctx context.Context, root, command, data, name string, args ...string) error {
+	work, err := os.MkdirTemp("", name)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	if err := r.measure(ctx, root, command, "compare", "0", "1", "--layout", "split", "--out", work); err != nil {
-		return fmt.Errorf("stage1 could not be measured beside a generator with a CPU of its own (which needs two): %w", err)
+	if err := r.measure(ctx, root, command, append(args, "--out", work)...); err != nil {
+		return err
 	}
-	d, err := report.Read(filepath.Join(work, "compare.json"))
+	d, err := report.Read(filepath.Join(work, args[0]+".json"))
 	if err != nil {
 		return err
 	}
-	d.Command = `make compare A=0 B=1 ARGS="--layout split"`
-	return keep(d, filepath.Join(data, splitFile))
+	d.Command = "ladder " + strings.Join(args, " ")
+	return keep(d, filepath.Join(data, name+".json"))
 }
 
-// measure runs a subcommand of the command ladder.
 func (r *refresh) measure(ctx context.Context, root, command string, args ...string) error {
 	if r.quick {
 		args = append(args, "--quick")

@@ -201,6 +201,36 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds), nil
 }
 
+// peersTable is a server beside those of other libraries: its requests per
+// second to theirs, and what a request on the first workload costs each.
+func (b *builder) peersTable(stage string, workloads []string) (string, error) {
+	of := b.results.named[peersName]
+	d := of.documents[0]
+	head := append([]string{html.EscapeString(stage) + " to …"}, workloads...)
+	g := newGrid("numbers", append(head, "its CPU on "+workloads[0])...)
+	for _, s := range d.Servers {
+		other := of.short(s.Name)
+		if s.Name == of.server(stage) || strings.HasPrefix(s.Name, of.server(stage)+" ") {
+			continue
+		}
+		cells := []string{html.EscapeString(other)}
+		for _, w := range workloads {
+			if _, ok := d.Row(s.Name, w); !ok {
+				cells = append(cells, "–") // it does not serve that
+				continue
+			}
+			interval, _, err := of.ratio(w, stage, s.Name, "ratio")
+			if err != nil {
+				return "", err
+			}
+			cells = append(cells, spoken(interval, false))
+		}
+		row, _ := d.Row(s.Name, workloads[0])
+		g.row(append(cells, microseconds(row.ServerCPU.Median))...)
+	}
+	return g.String(), nil
+}
+
 // spoken is a ratio with its interval, coloured by what can be said of it.
 func spoken(i stats.Interval, lessIsBetter bool) string {
 	class := "same"
