@@ -23,6 +23,8 @@ type Options struct {
 
 // Flags reads them.
 func Flags() Options {
+	// Before the ready line, after which whoever started this may end it.
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	var o Options
 	flag.StringVar(&o.Addr, "addr", "127.0.0.1:8080", "address to listen on")
 	flag.IntVar(&o.Workers, "workers", 0, "event loops (default: one for each CPU)")
@@ -38,12 +40,11 @@ func Ready(name, addr string, workers int) {
 	fmt.Printf("ready stage=%s pid=%d addr=%s workers=%d gomaxprocs=%d\n", name, os.Getpid(), addr, workers, runtime.GOMAXPROCS(0))
 }
 
-// Wait returns when the process is asked to end.
-func Wait() {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	<-signals
-}
+// signals asks the process to end.
+var signals = make(chan os.Signal, 1)
+
+// Wait returns when the process is asked to end, also if it was before Wait was called.
+func Wait() { <-signals }
 
 // Check ends the process with one line when err is an error.
 func Check(err error) {
