@@ -2,6 +2,7 @@ package site
 
 import (
 	"html"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/chroma/v2"
@@ -16,6 +17,15 @@ func highlight(language, source string) []string {
 		lexer = lexers.Fallback
 	}
 	tokens, err := chroma.Tokenise(chroma.Coalesce(lexer), nil, source)
+	// chroma gives up a match after a quarter of a second and calls the byte an
+	// error: on a very busy machine that happens to good code too. The same sources
+	// shall make the same site.
+	for range 9 {
+		if err != nil || !slices.ContainsFunc(tokens, func(t chroma.Token) bool { return t.Type == chroma.Error }) {
+			break
+		}
+		tokens, err = chroma.Tokenise(chroma.Coalesce(lexer), nil, source)
+	}
 	if err != nil {
 		return strings.Split(html.EscapeString(source), "\n")
 	}
