@@ -367,7 +367,8 @@ func short(i stats.Interval) string {
 	case !i.Bounded():
 		return stats.Short(i.Median)
 	}
-	return stats.Short(i.Median) + " " + stats.Short(i.Low) + "–" + stats.Short(i.High)
+	low, high := i.Bounds()
+	return stats.Short(i.Median) + " " + low + "–" + high
 }
 
 // number writes a count with separators: 51234 is "51,234".

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"golang.org/x/perf/benchmath"
 )
@@ -122,7 +123,26 @@ func (i Interval) Format() string {
 	case !i.Bounded():
 		return Short(i.Median)
 	}
-	return fmt.Sprintf("%s [%s, %s]", Short(i.Median), Short(i.Low), Short(i.High))
+	low, high := i.Bounds()
+	return fmt.Sprintf("%s [%s, %s]", Short(i.Median), low, high)
+}
+
+// Bounds writes both ends of a ratio's interval. One that leaves 1 out must not be rounded to it: "better" beside
+// "[0.93, 1.00]" would look like a mistake.
+func (i Interval) Bounds() (low, high string) {
+	low, high = Short(i.Low), Short(i.High)
+	for digits := 3; i.Low > 1 && rounded(low) <= 1; digits++ {
+		low = strconv.FormatFloat(i.Low, 'f', digits, 64)
+	}
+	for digits := 3; i.High < 1 && rounded(high) >= 1; digits++ {
+		high = strconv.FormatFloat(i.High, 'f', digits, 64)
+	}
+	return low, high
+}
+
+func rounded(text string) float64 {
+	v, _ := strconv.ParseFloat(text, 64)
+	return v
 }
 
 // Short writes a ratio with three or four digits.

@@ -36,6 +36,16 @@ func TestFewRoundsHaveNoInterval(t *testing.T) {
 	require.Equal(t, "–", Interval{}.Format())
 }
 
+func TestBoundsAreNotRoundedAcrossOne(t *testing.T) {
+	interval := func(low, high float64) Interval {
+		return Interval{Median: (low + high) / 2, Low: low, High: high, Confidence: 0.95, Rounds: 12}
+	}
+	require.Equal(t, "0.96 [0.93, 0.998]", interval(0.93, 0.9981).Format())
+	require.Equal(t, "1.03 [1.0004, 1.05]", interval(1.0004, 1.05).Format())
+	require.Equal(t, "1.00 [1.00, 1.00]", interval(0.999, 1.001).Format(), "it holds 1")
+	require.Equal(t, "1.00 [1.00, 1.00]", interval(1, 1).Format(), "it holds 1")
+}
+
 func TestSummariseLeavesInputAlone(t *testing.T) {
 	values := []float64{3, 1, 2}
 	Summarise(values)

@@ -156,7 +156,8 @@ func (r *results) figure(key string) (figure, error) {
 		case "":
 			text = stats.Short(interval.Median) + "×"
 			if interval.Bounded() {
-				text += fmt.Sprintf(" [%s, %s]", stats.Short(interval.Low), stats.Short(interval.High))
+				low, high := interval.Bounds()
+				text += fmt.Sprintf(" [%s, %s]", low, high)
 			}
 		}
 		return figure{text, fmt.Sprintf("%s: %s; %d rounds, from %s", key, interval.Format(), interval.Rounds, file)}, nil
