@@ -24,7 +24,8 @@ const (
 type Acceptor struct {
 	poller   *Poller
 	counters *Counters
-	listener int // -1 after Stop
+	listener int
+	stopped  bool // the listener is closed
 	reserve  *Reserve
 	paused   bool
 	earliest time.Time // Resume does nothing before
@@ -46,13 +47,20 @@ func NewAcceptor(c *Counters, p *Poller, listener int) (*Acceptor, error) {
 	return &Acceptor{poller: p, counters: c, listener: listener, reserve: reserve}, nil
 }
 
-// Has says whether an event is about the listener.
-func (a *Acceptor) Has(event *Event) bool { return a != nil && event.FD() == a.listener }
+// Has says whether an event is about the listener. One that Wait had returned before Stop still is, and Accept does nothing
+// then. Others with the number of a listener that is closed have a generation other than 0.
+func (a *Acceptor) Has(event *Event) bool {
+	return a != nil && event.FD() == a.listener && event.Generation() == 0
+}
 
 // Accept takes the connections that wait, a bounded number of them, and gives each to take, which owns the descriptor when it
 // answers nil. When it fails for lack of descriptors it is called once more with reserved set, after some that were held back
 // have become free: the connection shall then be told that there is no room, and closed. Accepting pauses until Resume.
-func (a *Acceptor) Accept(take func(fd int, reserved bool) error) { a.accept(acceptTurn, take) }
+func (a *Acceptor) Accept(take func(fd int, reserved bool) error) {
+	if !a.stopped {
+		a.accept(acceptTurn, take)
+	}
+}
 
 func (a *Acceptor) accept(limit int, take func(fd int, reserved bool) error) {
 	for range limit {
@@ -124,7 +132,7 @@ func (a *Acceptor) Resume() {
 // Stop gives all connections that wait to take, as Accept does, and closes the listener. The kernel resets a handshake that
 // completes between the two, unless net.ipv4.tcp_migrate_req (ip-sysctl) lets it move to another listener on the port.
 func (a *Acceptor) Stop(take func(fd int, reserved bool) error) {
-	if a == nil || a.listener < 0 {
+	if a == nil || a.stopped {
 		return
 	}
 	if !a.paused {
@@ -133,5 +141,5 @@ func (a *Acceptor) Stop(take func(fd int, reserved bool) error) {
 	a.paused = false
 	Close(a.counters, a.listener)
 	a.reserve.Close(a.counters)
-	a.listener = -1
+	a.stopped = true
 }

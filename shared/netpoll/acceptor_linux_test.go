@@ -230,6 +230,26 @@ func TestAcceptorDoesNotSpin(t *testing.T) {
 	}
 }
 
+// A loop that is told to stop and then comes to the listener's event of the same turn must know whose it is, and that it is
+// void: its number is no connection's.
+func TestAcceptorKnowsItsEventsAfterStop(t *testing.T) {
+	r := newRig(t)
+	r.connect(1)
+	events, err := r.poller.Wait(&r.counters, 0)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	r.Stop(r.take)
+	require.Len(t, r.taken, 1)
+	require.True(t, r.Has(&events[0]))
+	accepts := r.counters.Accepts
+	r.Accept(r.take)
+	require.Equal(t, accepts, r.counters.Accepts, "it asks a descriptor that is closed")
+	require.False(t, r.Paused())
+	successor := events[0]
+	successor.raw.Pad = 1
+	require.False(t, r.Has(&successor), "a connection may have that number, with a generation of its own")
+}
+
 func TestAcceptorStops(t *testing.T) {
 	for name, prepare := range map[string]func(r *rig){
 		"with a queue": func(r *rig) {},

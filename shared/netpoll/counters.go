@@ -8,7 +8,7 @@ import (
 // Counters says what one loop has done since it began. A count of calls includes the calls that failed, the attempts that
 // were interrupted, and faults injected by a test ([Fault]): it is what strace would count.
 //
-// It belongs to one thread, which alone may read and write it; the others read its [Published]. The first three fields and
+// It belongs to one thread, which alone may read and write it; the others read its [Published]. The first two fields and
 // Connections are kept by the loop itself, the others by this package. The zero value is ready.
 type Counters struct {
 	Requests uint64 // requests answered
