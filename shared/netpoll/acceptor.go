@@ -1,13 +1,14 @@
 package netpoll
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 const (
 	// acceptTurn is how many connections are accepted before those that are open get a turn.
 	acceptTurn = 256
+
+	// stopTurn is how many connections Stop takes at most. The queues of the servers are half as long, so all that wait are among
+	// them; and clients that connect as fast as they are taken cannot keep a loop from ending.
+	stopTurn = 8192
 
 	// acceptPause is when a listener that found no descriptor left is tried again, even when nobody says that one has become
 	// free: another part of the process may have closed it.
@@ -129,14 +130,15 @@ func (a *Acceptor) Resume() {
 	}
 }
 
-// Stop gives all connections that wait to take, as Accept does, and closes the listener. The kernel resets a handshake that
-// completes between the two, unless net.ipv4.tcp_migrate_req (ip-sysctl) lets it move to another listener on the port.
+// Stop gives all connections that wait to take, as Accept does, and closes the listener. Those that come
+// meanwhile are taken too, but not for ever. The kernel resets what is left, and a handshake that completes before the close,
+// unless net.ipv4.tcp_migrate_req (ip-sysctl) lets it move to another listener on the port.
 func (a *Acceptor) Stop(take func(fd int, reserved bool) error) {
 	if a == nil || a.stopped {
 		return
 	}
 	if !a.paused {
-		a.accept(math.MaxInt, take)
+		a.accept(stopTurn, take)
 	}
 	a.paused = false
 	Close(a.counters, a.listener)

@@ -283,3 +283,24 @@ func TestAcceptorStops(t *testing.T) {
 		})
 	}
 }
+
+// Clients that connect as fast as they are taken do not keep it from stopping.
+func TestAcceptorStopsUnderAFlood(t *testing.T) {
+	r := newRig(t)
+	another := func() {
+		fd, err := Connect(new(Counters), Address{}, address(t, r.address))
+		require.NoError(t, err)
+		await(t, fd, unix.POLLOUT)
+		require.NoError(t, unix.Close(fd))
+	}
+	another()
+	taken := 0
+	r.Stop(func(fd int, _ bool) error {
+		require.NoError(t, unix.Close(fd))
+		if taken++; taken <= stopTurn { // so that the case fails, rather than hangs, if Stop has no bound
+			another()
+		}
+		return nil
+	})
+	require.Equal(t, stopTurn, taken)
+}
