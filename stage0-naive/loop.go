@@ -20,11 +20,14 @@ type baseLoop struct {
 	acceptor   *netpoll.Acceptor
 	counters   netpoll.Counters
 	published  netpoll.Published
-	conns      []*conn // by descriptor, of the socket and of the timer; only what never changes in them is read here
 	generation uint32
 	now        time.Duration // since the server started; read once a turn
 	draining   bool
 	drainAsked atomic.Bool
+
+	// By descriptor, of the socket and of the timer; a closed one stays until its
+	// number is used again. Only what never changes in a connection is read here.
+	conns []*conn
 }
 
 func newBaseLoop(s *server) (*baseLoop, error) {

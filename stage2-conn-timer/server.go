@@ -134,7 +134,7 @@ func (s *server) placement(own *loop) *loop {
 	if !s.oneAcceptor {
 		return own
 	}
-	fewest := own
+	fewest := s.loops[0]
 	for _, l := range s.loops {
 		if l.load.Load() < fewest.load.Load() {
 			fewest = l

@@ -72,7 +72,7 @@ func (h *headerViews) limit(count int) {
 
 // Get implements http1.Headers.
 func (h *headerViews) Get(name string) string {
-	if name == "Host" || name == "Transfer-Encoding" {
+	if name == "Host" || name == "Transfer-Encoding" { // no fields to a handler
 		return ""
 	}
 	for i := range h.count {

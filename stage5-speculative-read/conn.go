@@ -270,9 +270,9 @@ func (c *conn) makeRoom() {
 	c.next, c.end = first, first
 }
 
-// settle ends a turn. A connection that has half a request keeps the loop's
-// input with it, buffer and all, and the loop takes another from its pool; one
-// that has nothing to keep holds nothing.
+// settle ends a turn. A connection that has input left over, mostly half a
+// request, keeps the loop's input with it, buffer and all, and the loop takes
+// another from its pool; one that has nothing to keep holds nothing.
 func (c *conn) settle() {
 	switch {
 	case c.start == c.end || c.idle.phase == lingering:
