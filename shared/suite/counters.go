@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -197,9 +198,19 @@ func (s *Server) measure(t testing.TB, w workload, requests int) Cost {
 	return cost
 }
 
+// awaitRequests waits until so many requests have been answered and nothing moves any more: a thread that has handed
+// the last one over may publish that later than the thread that has answered it publishes the answer.
 func (s *Server) awaitRequests(t testing.TB, n int64) (Reading, int) {
 	t.Helper()
-	return s.Await(t, fmt.Sprintf("%d requests", n), func(r Reading) bool { return r.Total["requests"] >= n })
+	var last map[string]int64
+	alike := 0
+	return s.Await(t, fmt.Sprintf("%d requests", n), func(r Reading) bool {
+		alike++
+		if !maps.Equal(last, r.Total) {
+			last, alike = r.Total, 0
+		}
+		return r.Total["requests"] >= n && alike >= 3
+	})
 }
 
 // heapObjectsPerReading is what one reading of the counters itself allocates in the server: the difference of two
