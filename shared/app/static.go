@@ -74,31 +74,42 @@ func (f *static) serve(name string, q *http1.Request, s *http1.Response) {
 		return
 	}
 	defer file.Close()
-	modified := info.ModTime().UTC().Truncate(time.Second)
-	etag := `"` + strconv.FormatInt(info.ModTime().UnixNano(), 36) + "-" + strconv.FormatInt(info.Size(), 36) + `"`
-	if unchanged(q, etag, modified) {
-		s.Status = 304
-	} else {
-		// The slice is made for this answer, so that nobody writes to it later.
-		body := make([]byte, info.Size())
-		if _, err := io.ReadFull(file, body); err != nil {
-			s.Error(500) // it shrank under our hands, or the disk failed
-			return
-		}
-		contentType, ok := contentTypes[strings.ToLower(path.Ext(name))]
-		if !ok {
-			contentType = octetStream
-		}
-		answer(s, contentType, body)
+	FileHead(q, s, name, info.ModTime(), info.Size())
+	if s.Status == 304 {
+		return
 	}
-	s.ETag = etag
+	// The slice is made for this answer, so that nobody writes to it later.
+	body := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, body); err != nil {
+		s.Reset()
+		s.Error(500) // it shrank under our hands, or the disk failed
+		return
+	}
+	s.Body, s.Stable = body, true
+}
+
+// FileHead writes into s what the answer to q says of a file, apart from its body: status 200 with the content type
+// that goes with the name; or 304, when the client has the file already (RFC 9110, 13.1). changed is when the file was
+// last modified, size its bytes. It keeps nothing of q; any number of goroutines may call it.
+func FileHead(q *http1.Request, s *http1.Response, name string, changed time.Time, size int64) {
+	modified := changed.UTC().Truncate(time.Second)
+	s.ETag = `"` + strconv.FormatInt(changed.UnixNano(), 36) + "-" + strconv.FormatInt(size, 36) + `"`
 	s.LastModified = modified.Format(timeFormat)
+	if unchanged(q, s.ETag, modified) {
+		s.Status = 304
+		return
+	}
+	s.Status = 200
+	s.ContentType = octetStream
+	if known, ok := contentTypes[strings.ToLower(path.Ext(name))]; ok {
+		s.ContentType = known
+	}
 }
 
 // open opens a file that may be served; nil if there is none. The name stays inside the folder:
 // os.Root sees to it, symbolic links included.
 func (f *static) open(name string) (*os.File, fs.FileInfo) {
-	if f.root == nil || hidden(name) {
+	if f.root == nil || HiddenFile(name) {
 		return nil, nil
 	}
 	// Looking before opening keeps off a named pipe, which would block the loop until someone writes.
@@ -117,8 +128,9 @@ func (f *static) open(name string) (*os.File, fs.FileInfo) {
 	return file, info
 }
 
-// hidden says whether a segment of the name is empty or begins with a dot, which "." and ".." do too.
-func hidden(name string) bool {
+// HiddenFile says whether a segment of the name is empty or begins with a dot, which "." and ".." do too: such a file
+// is not served.
+func HiddenFile(name string) bool {
 	for segment := range strings.SplitSeq(name, "/") {
 		if segment == "" || segment[0] == '.' {
 			return true
