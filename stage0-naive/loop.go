@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,17 +50,19 @@ type loop struct {
 
 	conns    []*conn // by the socket's descriptor
 	open     int
-	load     atomic.Int64  // as many, for other threads to see
+	load     atomic.Int64  // the same number, for other threads to see
 	now      time.Duration // since the server started; read once a turn
+	spent    int           // what the present connection's turn has answered
+	queued   []*conn       // they wait for another turn
 	draining bool
 	killed   bool
 
 	// What a request needs while it is handled; the next one uses it again.
-	reader   requestReader
-	request  http1.Request
-	response http1.Response
-	heads    headMaker
-	answers  answerBuffer
+	reader     requestReader
+	request    http1.Request
+	response   http1.Response
+	headWriter headWriter
+	responses  responseBuffer
 
 	inbox struct {
 		sync.Mutex
@@ -86,11 +89,11 @@ const (
 
 func newLoop(s *server) (*loop, error) {
 	l := &loop{
-		server:  s,
-		config:  s.config,
-		reader:  newRequestReader(),
-		heads:   newHeadMaker(),
-		answers: newAnswerBuffer(),
+		server:     s,
+		config:     s.config,
+		reader:     newRequestReader(),
+		headWriter: newHeadWriter(),
+		responses:  newResponseBuffer(),
 	}
 	var err error
 	l.poller, err = netpoll.NewPoller(&l.counters)
@@ -112,7 +115,7 @@ func (b *baseLoop) run() {
 		for i := range events {
 			b.dispatch(&events[i])
 		}
-		b.acceptor.Resume()
+		b.acceptor.Maintain()
 	}
 	b.published.Publish(&b.counters)
 }
@@ -124,7 +127,7 @@ func (b *baseLoop) dispatch(event *netpoll.Event) {
 	case event.IsWake():
 		b.woken()
 	case b.acceptor.Has(event):
-		b.acceptor.Accept(b.take)
+		b.acceptor.Handle(event, b.take)
 	default:
 		// The connection may have been closed since, and a new one may have its
 		// descriptor: the generation tells them apart.
@@ -141,16 +144,15 @@ func (b *baseLoop) dispatch(event *netpoll.Event) {
 	}
 }
 
-// take makes a connection of a socket that has been accepted. One that is one
-// too many, or lives on descriptors that the acceptor had held back, is refused.
-func (b *baseLoop) take(fd int, reserved bool) error {
-	admitted := !reserved && b.server.admit()
-	b.generation++
-	c, err := newConn(b.server.placement(), &b.counters, fd, b.generation, b.now, !admitted)
+// take makes a connection of a socket that has been accepted.
+func (b *baseLoop) take(fd int) error {
+	if !b.server.admit() {
+		return netpoll.ErrNoRoom
+	}
+	b.generation = max(b.generation+1, 1) // 0 is the acceptor's
+	c, err := newConn(b.server.placement(), &b.counters, fd, b.generation, b.now)
 	if err != nil {
-		if admitted {
-			b.server.discharge()
-		}
+		b.server.discharge()
 		return err
 	}
 	b.assign(c)
@@ -180,8 +182,8 @@ func (b *baseLoop) woken() {
 	}
 }
 
-// drain asks the base loop to stop, from any thread.
-func (b *baseLoop) drain() {
+// askToDrain asks the base loop to stop, from any thread.
+func (b *baseLoop) askToDrain() {
 	b.drainAsked.Store(true)
 	b.poller.Wake(new(netpoll.Counters))
 }
@@ -194,10 +196,15 @@ func (l *loop) run(cpu int) {
 	}
 	for !l.draining || l.open > 0 {
 		l.published.Publish(&l.counters)
-		if _, err := l.poller.Wait(&l.counters, -1); err != nil {
+		timeout := time.Duration(-1)
+		if len(l.queued) > 0 {
+			timeout = 0
+		}
+		if _, err := l.poller.Wait(&l.counters, timeout); err != nil {
 			panic(err) // epoll_wait(2) fails for a wrong descriptor only
 		}
 		l.readInbox()
+		l.serveQueued()
 	}
 	l.server.working.Add(-1)
 	l.server.base.poller.Wake(&l.counters)
@@ -236,15 +243,33 @@ func (c *conn) rearm() {
 	}
 }
 
+// queue gives a connection another turn, after the others have had theirs.
+func (l *loop) queue(c *conn) {
+	if !c.queued {
+		c.queued = true
+		l.queued = append(l.queued, c)
+	}
+}
+
+// serveQueued gives those connections a turn that were queued before it.
+func (l *loop) serveQueued() {
+	n := len(l.queued)
+	for _, c := range l.queued[:n] {
+		c.queued = false
+		if !c.closed {
+			c.takeTurn()
+		}
+	}
+	l.queued = slices.Delete(l.queued, 0, n)
+}
+
 // forget drops a connection whose descriptors have been closed, which has
 // taken them out of the epoll set too.
 func (l *loop) forget(c *conn) {
 	l.conns[c.fd] = nil
 	l.open--
 	l.load.Add(-1)
-	if !c.noRoom {
-		l.server.discharge()
-	}
+	l.server.discharge()
 }
 
 // post sends a message from any thread; counters are the sender's own, or new
@@ -287,17 +312,17 @@ func (l *loop) handleMessage(m message) {
 			m.conn.timerFired()
 		}
 	case drain:
-		l.drain()
+		l.beginDrain()
 	case kill:
 		l.draining, l.killed = true, true
 		l.each((*conn).close)
 	}
 }
 
-// drain begins to stop: what has arrived is answered.
-func (l *loop) drain() {
+// beginDrain begins to stop: what has arrived is answered.
+func (l *loop) beginDrain() {
 	l.draining = true
-	l.each((*conn).drain)
+	l.each((*conn).lastTurn)
 }
 
 // each calls f for every open connection; f may close it.

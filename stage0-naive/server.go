@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/shared/http1"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 	"github.com/qps-ladder/qps-ladder/shared/serve"
 )
@@ -22,7 +23,7 @@ type server struct {
 	base        *baseLoop
 	loops       []*loop      // the workers
 	working     atomic.Int64 // those that have not ended
-	connections atomic.Int64 // open ones, those that are refused not counted
+	connections atomic.Int64 // open ones, apart from those that an acceptor refuses
 	running     sync.WaitGroup
 }
 
@@ -68,17 +69,19 @@ func (s *server) listen(address string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.base.acceptor, err = netpoll.NewAcceptor(&s.base.counters, s.base.poller, fd)
+	s.base.acceptor, err = netpoll.NewAcceptor(&s.base.counters, s.base.poller, fd, netpoll.Refusal{
+		Answer: http1.AppendNoRoom, Patience: s.config.LingerTimeout,
+	})
 	return bound, err
 }
 
 // Drain implements serve.Server. The workers are told by the base loop, once it
 // has handed over the last connection.
-func (s *server) Drain() { s.base.drain() }
+func (s *server) Drain() { s.base.askToDrain() }
 
 // Kill implements serve.Server.
 func (s *server) Kill() {
-	s.base.drain()
+	s.base.askToDrain()
 	for _, l := range s.loops {
 		l.post(new(netpoll.Counters), message{what: kill})
 	}
@@ -89,6 +92,7 @@ func (s *server) Wait() { s.running.Wait() }
 
 // Close implements serve.Server.
 func (s *server) Close() {
+	s.base.acceptor.Close()
 	s.base.poller.Close(&s.base.counters)
 	for _, l := range s.loops {
 		l.poller.Close(&l.counters)

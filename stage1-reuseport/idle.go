@@ -14,7 +14,6 @@ const (
 	readingHead              // for the rest of a head
 	readingBody              // for the rest of a body
 	writing                  // for the client to take what it was sent
-	refusing                 // for the first byte of a request that there is no room for
 	lingering                // for the client to stop sending
 )
 
@@ -23,6 +22,8 @@ type idleState struct {
 	phase    phase
 	since    time.Duration // when the phase began, by the loop's clock
 	progress time.Duration // when a byte last moved
+	looked   time.Duration // when the socket was last asked what it still holds
+	held     int           // and that many bytes it held then
 	timer    int           // a timerfd, registered once, for as long as the connection lives
 }
 
@@ -38,11 +39,29 @@ func (c *conn) deadline() time.Duration {
 	case readingBody:
 		return min(idle.progress+config.BodyTimeout, idle.since+config.BodyTotal)
 	case writing:
-		return idle.progress + config.WriteTimeout
+		return min(idle.progress+config.WriteTimeout, idle.since+config.WriteTotal)
 	default:
-		// A client that is refused has as long to speak as to leave.
-		return idle.since + config.LingerTimeout
+		return min(idle.progress+config.LingerTimeout, idle.since+config.WriteTotal)
 	}
+}
+
+// alarm says when the timer has to fire: at the deadline, but while answers wait
+// for the client four times in that period. A reader that is slow but steady may
+// give no event for minutes: the kernel reports room when a third is free.
+func (c *conn) alarm() time.Duration {
+	if c.idle.phase == writing {
+		return min(c.deadline(), c.idle.looked+c.loop.config.WriteTimeout/4)
+	}
+	return c.deadline()
+}
+
+// look notices whether the client takes bytes, by what the socket still holds.
+func (c *conn) look() {
+	held, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
+	if err == nil && held > 0 && held != c.idle.held {
+		c.idle.progress = c.loop.now
+	}
+	c.idle.held, c.idle.looked = held, c.loop.now
 }
 
 // startTimer makes the connection's timer; opener counts for the thread that
@@ -53,9 +72,6 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 		return err
 	}
 	c.idle = idleState{phase: idling, since: now, progress: now, timer: timer}
-	if c.noRoom {
-		c.idle.phase = refusing
-	}
 	netpoll.SetTimer(opener, timer, c.deadline()-now)
 	return nil
 }
@@ -67,8 +83,8 @@ func (c *conn) requestStarted() {
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, 0)
 }
 
-// answered starts it again, for the next request.
-func (c *conn) answered() {
+// requestFinished starts it again, for the next request.
+func (c *conn) requestFinished() {
 	c.enter(idling)
 	c.setTimer()
 }
@@ -82,20 +98,26 @@ func (c *conn) waitFor(p phase) {
 }
 
 func (c *conn) enter(p phase) {
-	c.idle.phase, c.idle.since, c.idle.progress = p, c.loop.now, c.loop.now
+	c.idle.phase = p
+	c.idle.since, c.idle.progress, c.idle.looked = c.loop.now, c.loop.now, c.loop.now
 }
 
-// setTimer sets the timer for the deadline of the present phase. Zero would
-// disarm it, so a deadline that has just passed gets the shortest time there is.
+// setTimer sets the timer for the present phase. Zero would disarm it, so a time
+// that has just passed gets the shortest one there is.
 func (c *conn) setTimer() {
-	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.deadline()-c.loop.now, 1))
+	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.alarm()-c.loop.now, 1))
 }
 
-// timerFired is called by the loop. The timer may have been set anew after it
-// fired and before the loop came here; then the deadline is not over.
+// timerFired is called by the loop. The deadline may not be over: the timer was
+// set anew after it had fired and before the loop came here, or a byte has moved.
 func (c *conn) timerFired() {
+	if c.idle.phase == writing || c.idle.phase == lingering {
+		c.look()
+	}
 	if c.loop.now >= c.deadline() {
 		c.timedOut()
+	} else {
+		c.setTimer()
 	}
 }
 

@@ -13,6 +13,11 @@ const (
 	// it can be refused; 9472 is the allocator's next size above that.
 	readBufferSize = 9472
 
+	// A turn ends when it has answered so much, each request counted as at least
+	// requestCost: the others come first, and what is left over after them.
+	turnLimit   = 256 << 10
+	requestCost = 4 << 10
+
 	// How much a client that has had its last answer may still send before the
 	// connection is closed on it.
 	lingerLimit = 256 << 10
@@ -31,9 +36,11 @@ type conn struct {
 
 	inputEnded bool // the client will send no more
 	more       bool // the kernel may hold more input than was read
+	queued     bool // it waits for another turn of its loop
+	unserved   bool // a turn has ended before all that was read had been served
+	announced  bool // the client has said that the request answered last was its last
 	closing    bool // an answer with Connection: close has been made
 	broken     bool // a write failed: the client is gone
-	noRoom     bool // there is no room for this one: it gets a 503
 	closed     bool
 	discarded  int // bytes dropped while lingering
 }
@@ -47,9 +54,9 @@ type input struct {
 	in               []byte
 	start, next, end int
 
-	judge    http1.Judge
-	started  bool // the current request has at least one byte
-	headDone bool // its head is complete
+	judge        http1.Judge
+	started      bool // the current request has at least one byte
+	headComplete bool
 
 	body     http1.Body
 	inPlace  int    // bytes of body decoded in the read buffer, right behind the head
@@ -59,8 +66,8 @@ type input struct {
 // newConn makes a connection of fd for l, which the caller then assigns it to.
 // opener counts for the thread that accepted it. It fails when the timer finds
 // no descriptor; fd then still belongs to the caller.
-func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration, noRoom bool) (*conn, error) {
-	c := &conn{loop: l, fd: fd, generation: generation, noRoom: noRoom}
+func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration) (*conn, error) {
+	c := &conn{loop: l, fd: fd, generation: generation}
 	if err := c.startTimer(opener, now); err != nil {
 		return nil, err
 	}
@@ -71,33 +78,53 @@ func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now t
 
 // ready is called by the loop when the socket can be read or written.
 func (c *conn) ready() {
+	if !c.blocked() {
+		c.more = true
+	}
+	c.takeTurn()
+}
+
+// takeTurn goes on with the connection, but not for so long that the others have
+// to wait.
+func (c *conn) takeTurn() {
+	c.loop.spent = 0
 	switch {
 	case c.idle.phase == lingering:
 		c.discard()
 	case c.blocked():
 		// Nothing was read while the client did not take its answers. Now go on
 		// with those requests that had arrived before.
-		if c.resume(); c.mayRead() {
-			c.read() // which serves too
-		} else {
+		if c.resume(); !c.mayRead() {
 			c.serve()
 		}
-	default:
-		c.read()
+	case c.unserved:
+		c.serve()
 	}
-	if !c.closed {
+	if c.mayRead() && c.receive() {
+		c.serve()
+	}
+	if c.loop.draining && c.mayRead() {
+		c.loop.queue(c) // no event comes if that was all
+	}
+	c.endTurn()
+}
+
+// endTurn lets the next event come, unless another turn does.
+func (c *conn) endTurn() {
+	if !c.closed && !c.queued {
 		c.rearm()
 	}
 }
 
 // mayRead reports whether there is input to read, and whether it may be read now.
 func (c *conn) mayRead() bool {
-	return c.more && !c.closed && !c.blocked() && c.idle.phase != lingering
+	return c.more && !c.closed && !c.unserved && !c.blocked() && c.idle.phase != lingering
 }
 
-// read takes what has arrived, in one system call: rearm reports again what one
-// read has left, so there is no need to read until EAGAIN.
-func (c *conn) read() {
+// receive takes what has arrived, in one system call: rearm reports again what
+// one read has left, so there is no need to read until EAGAIN. It reports whether
+// the connection is still open.
+func (c *conn) receive() bool {
 	c.makeRoom()
 	n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in[c.end:])
 	switch err {
@@ -111,19 +138,16 @@ func (c *conn) read() {
 		c.more, c.inputEnded = false, true
 	default:
 		c.close()
-		return
 	}
-	c.serve()
+	return !c.closed
 }
 
-// serve answers every request that has arrived in full, then decides what the
-// connection waits for.
+// serve answers the requests that have arrived in full, for as long as the turn
+// lasts, then decides what the connection waits for.
 func (c *conn) serve() {
-	if c.noRoom && !c.closing {
-		c.refuse(http1.Fault{Status: 503})
-	}
-	for !c.closing && !c.broken && !c.blocked() && c.whole() {
+	for c.unserved = false; !c.unserved && !c.closing && !c.broken && !c.blocked() && c.advance(); {
 		c.handle()
+		c.unserved = c.loop.spent >= turnLimit && c.start < c.end
 	}
 	c.flush()
 
@@ -134,10 +158,12 @@ func (c *conn) serve() {
 		c.waitFor(writing)
 	case c.closing:
 		c.linger()
+	case c.unserved:
+		c.loop.queue(c)
 	case c.inputEnded:
 		// A half-closed client has had its answers; half a request gets none.
 		c.close()
-	case c.headDone:
+	case c.headComplete:
 		c.waitFor(readingBody)
 	case c.started:
 		c.waitFor(readingHead)
@@ -145,14 +171,14 @@ func (c *conn) serve() {
 		// Nothing has arrived, and the server is about to end.
 		c.linger()
 	case c.idle.phase == writing:
-		c.answered() // the client has taken all that was kept, and is idle from here on
+		c.requestFinished() // the client has taken all that was kept, and is idle from here on
 	}
 }
 
-// whole reads on in the current request and reports whether it is complete. A
+// advance goes on with the current request and reports whether it is complete. A
 // request that breaks the rules is answered here.
-func (c *conn) whole() bool {
-	if !c.headDone {
+func (c *conn) advance() bool {
+	if !c.headComplete {
 		if c.start == c.end {
 			return false
 		}
@@ -165,18 +191,18 @@ func (c *conn) whole() bool {
 		case http1.Incomplete:
 			return false
 		case http1.Faulty:
-			c.refuse(c.judge.Fault())
+			c.reject(c.judge.Fault())
 			return false
 		}
 		c.beginBody()
 	}
-	return c.wholeBody()
+	return c.advanceBody()
 }
 
 // beginBody is called once a request, when its head is complete.
 func (c *conn) beginBody() {
 	head := c.judge.Head()
-	c.headDone = true
+	c.headComplete = true
 	c.next = c.start + head.Length
 	c.body.Reset(head, c.loop.config.MaxBody)
 	if head.ExpectContinue {
@@ -184,9 +210,9 @@ func (c *conn) beginBody() {
 	}
 }
 
-// wholeBody decodes what has arrived of the body: in place, right behind the
+// advanceBody decodes what has arrived of the body: in place, right behind the
 // head, or into a buffer of its own once it has outgrown the read buffer.
-func (c *conn) wholeBody() bool {
+func (c *conn) advanceBody() bool {
 	head := c.judge.Head()
 	if head.ContentLength == 0 && !head.Chunked {
 		return true
@@ -205,7 +231,7 @@ func (c *conn) wholeBody() bool {
 		c.next, c.end = first, first
 	}
 	if verdict == http1.Faulty {
-		c.refuse(c.body.Fault())
+		c.reject(c.body.Fault())
 	}
 	return verdict == http1.Complete
 }
@@ -238,7 +264,7 @@ func (c *conn) handle() {
 	request, response := &l.request, &l.response
 	response.Reset()
 	if fault := c.parse(request, head, c.in[c.start:c.start+head.Length]); fault.Status != 0 {
-		c.refuse(fault)
+		c.reject(fault)
 		return
 	}
 	first := c.start + head.Length
@@ -250,7 +276,8 @@ func (c *conn) handle() {
 	bodiless := request.Method == "HEAD"
 	// While draining, the last request that has arrived is the one that says so.
 	last := l.draining && c.next == c.end && !c.more
-	c.answer(response, bodiless, head.KeepAlive && !last)
+	c.announced = !head.KeepAlive
+	c.reply(response, bodiless, head.KeepAlive && !last)
 }
 
 // call runs the handler. Its panic costs one connection, not the server.
@@ -266,32 +293,33 @@ func (c *conn) call(request *http1.Request, response *http1.Response) {
 	c.loop.config.App.Serve(request, response)
 }
 
-// refuse answers a request that is not served, and closes: where the next one
+// reject answers a request that is not served, and closes: where the next one
 // would begin is not known.
-func (c *conn) refuse(fault http1.Fault) {
+func (c *conn) reject(fault http1.Fault) {
 	response := &c.loop.response
 	response.Reset()
 	fault.Response(response)
 	bodiless := http1.IsHead(c.in[c.start:c.end])
 	c.next = c.end
-	c.answer(response, bodiless, false)
+	c.reply(response, bodiless, false)
 }
 
-// answer hands the response on and makes the connection ready for the next
+// reply hands the response on and makes the connection ready for the next
 // request.
-func (c *conn) answer(response *http1.Response, bodiless, keepAlive bool) {
+func (c *conn) reply(response *http1.Response, bodiless, keepAlive bool) {
 	response.Close = response.Close || !keepAlive
 	response.KeepAlive = !response.Close && c.judge.Head().Minor == 0
 	c.closing = response.Close
 	c.loop.counters.Requests++
+	c.loop.spent += max(len(response.Body), requestCost)
 	c.respond(response, bodiless)
-	c.endViews()
+	c.consumeRequest()
 	if c.outgrown != nil {
 		c.dropOutgrown()
 	}
-	c.started, c.headDone = false, false
+	c.started, c.headComplete = false, false
 	c.inPlace = 0
-	c.answered()
+	c.requestFinished()
 }
 
 func (c *conn) dropOutgrown() {
@@ -302,10 +330,10 @@ func (c *conn) dropOutgrown() {
 	c.outgrown = nil
 }
 
-// endViews goes on behind the request that has been answered. What was a view
-// of its bytes is with the kernel by now, or copied. In the test mode they are
-// overwritten, so that a view which somebody kept cannot go unnoticed.
-func (c *conn) endViews() {
+// consumeRequest goes on behind the request that has been answered. What was a
+// view of its bytes is with the kernel by now, or copied. In the test mode they
+// are overwritten, so that a view which somebody kept cannot go unnoticed.
+func (c *conn) consumeRequest() {
 	if c.loop.config.Poison {
 		overwrite(c.in[c.start:c.next])
 	}
@@ -322,34 +350,32 @@ func overwrite(b []byte) {
 func (c *conn) timedOut() {
 	switch c.idle.phase {
 	case readingHead, readingBody:
-		c.refuse(http1.Fault{Status: 408})
-	case refusing:
-		c.refuse(http1.Fault{Status: 503})
+		c.reject(http1.Fault{Status: 408})
+		c.serve()
+		c.endTurn()
 	default:
 		// Idle, or it takes no byte of its answer, or it has lingered enough.
 		c.close()
-		return
-	}
-	c.serve()
-	if !c.closed {
-		c.rearm()
 	}
 }
 
-// drain is called once, when the server begins to stop.
-func (c *conn) drain() {
-	c.more = true // what has arrived by now is still to be answered
-	if c.idle.phase == lingering || c.blocked() {
-		return // it ends by itself
+// lastTurn is called once, when the server begins to stop: what has arrived by
+// now is still to be answered.
+func (c *conn) lastTurn() {
+	c.more = true
+	if c.idle.phase != lingering && !c.blocked() { // those end by themselves
+		c.takeTurn()
 	}
-	c.ready()
 }
 
 // linger closes without losing the answer. A close with unread input makes the
 // kernel send a reset, and a reset lets the client's kernel throw away what it
-// has not read yet; so say that no more will come, and read on for a while.
+// has not read yet; so say that no more will come, and read on for a while. A
+// client that has announced its last request, and sent nothing behind it, needs
+// no such care.
 func (c *conn) linger() {
-	if c.inputEnded || netpoll.ShutdownWrite(&c.loop.counters, c.fd) != nil {
+	silent := c.announced && c.start == c.end && !c.more
+	if silent || c.inputEnded || netpoll.ShutdownWrite(&c.loop.counters, c.fd) != nil {
 		c.close()
 		return
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/http1"
 )
 
-// headMaker writes the heads of answers, with the standard library's headers.
+// headWriter writes the heads of answers, with the standard library's headers.
 // It belongs to a loop; the map is cleared for each answer, not made anew.
-type headMaker struct {
+type headWriter struct {
 	header http.Header
 	writer sliceWriter
 }
 
-func newHeadMaker() headMaker {
-	return headMaker{header: make(http.Header)}
+func newHeadWriter() headWriter {
+	return headWriter{header: make(http.Header)}
 }
 
 // appendHead appends the head of response to dst: the status line, the fields
 // in alphabetical order (http.Header.Write sorts them), and the empty line.
 func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
-	maker := &c.loop.heads
-	header := maker.header
+	w := &c.loop.headWriter
+	header := w.header
 	clear(header)
 	header.Set("Server", "qps-ladder")
 	header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
@@ -41,14 +41,14 @@ func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
 	setUnlessEmpty(header, "ETag", response.ETag)
 	setUnlessEmpty(header, "Last-Modified", response.LastModified)
 
-	maker.writer.b = append(dst, "HTTP/1.1 "...)
-	maker.writer.b = strconv.AppendInt(maker.writer.b, int64(response.Status), 10)
-	maker.writer.b = append(maker.writer.b, ' ')
-	maker.writer.b = append(maker.writer.b, http1.StatusText(response.Status)...)
-	maker.writer.b = append(maker.writer.b, "\r\n"...)
-	header.Write(&maker.writer) // a sliceWriter does not fail
-	dst = append(maker.writer.b, "\r\n"...)
-	maker.writer.b = nil
+	w.writer.b = append(dst, "HTTP/1.1 "...)
+	w.writer.b = strconv.AppendInt(w.writer.b, int64(response.Status), 10)
+	w.writer.b = append(w.writer.b, ' ')
+	w.writer.b = append(w.writer.b, http1.StatusText(response.Status)...)
+	w.writer.b = append(w.writer.b, "\r\n"...)
+	header.Write(&w.writer) // a sliceWriter does not fail
+	dst = append(w.writer.b, "\r\n"...)
+	w.writer.b = nil
 	return dst
 }
 

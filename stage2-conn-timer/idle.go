@@ -14,7 +14,6 @@ const (
 	readingHead              // for the rest of a head
 	readingBody              // for the rest of a body
 	writing                  // for the client to take what it was sent
-	refusing                 // for the first byte of a request that there is no room for
 	lingering                // for the client to stop sending
 )
 
@@ -23,8 +22,10 @@ type idleState struct {
 	phase    phase
 	since    time.Duration // when the phase began, by the loop's clock
 	progress time.Duration // when a byte last moved
+	looked   time.Duration // when the socket was last asked what it still holds
+	held     int           // and that many bytes it held then
 	timer    int           // a timerfd, registered once, for as long as the connection lives
-	fires    time.Duration // when the timer will fire: at the deadline, or before it
+	fires    time.Duration // when the timer will fire: in time, or too early
 }
 
 // deadline says when the present phase has lasted long enough.
@@ -39,11 +40,29 @@ func (c *conn) deadline() time.Duration {
 	case readingBody:
 		return min(idle.progress+config.BodyTimeout, idle.since+config.BodyTotal)
 	case writing:
-		return idle.progress + config.WriteTimeout
+		return min(idle.progress+config.WriteTimeout, idle.since+config.WriteTotal)
 	default:
-		// A client that is refused has as long to speak as to leave.
-		return idle.since + config.LingerTimeout
+		return min(idle.progress+config.LingerTimeout, idle.since+config.WriteTotal)
 	}
+}
+
+// alarm says when the timer has to fire: at the deadline, but while answers wait
+// for the client four times in that period. A reader that is slow but steady may
+// give no event for minutes: the kernel reports room when a third is free.
+func (c *conn) alarm() time.Duration {
+	if c.idle.phase == writing {
+		return min(c.deadline(), c.idle.looked+c.loop.config.WriteTimeout/4)
+	}
+	return c.deadline()
+}
+
+// look notices whether the client takes bytes, by what the socket still holds.
+func (c *conn) look() {
+	held, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
+	if err == nil && held > 0 && held != c.idle.held {
+		c.idle.progress = c.loop.now
+	}
+	c.idle.held, c.idle.looked = held, c.loop.now
 }
 
 // startTimer makes the connection's timer; opener counts for the thread that
@@ -54,9 +73,6 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 		return err
 	}
 	c.idle = idleState{phase: idling, since: now, progress: now, timer: timer}
-	if c.noRoom {
-		c.idle.phase = refusing
-	}
 	c.idle.fires = c.deadline()
 	netpoll.SetTimer(opener, timer, c.idle.fires-now)
 	return nil
@@ -66,11 +82,11 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 // has arrived whole is answered long before any deadline.
 func (c *conn) requestStarted() { c.enter(readingHead) }
 
-// answered stores the time. The timer, set for an earlier request, will mostly
+// requestFinished stores the time. The timer, set for an earlier request, will mostly
 // fire too early, look at the time, and wait for what is left.
-func (c *conn) answered() {
+func (c *conn) requestFinished() {
 	c.enter(idling)
-	c.setTimerIfLate()
+	c.setTimerIfSooner()
 }
 
 // waitFor sets the deadline of a phase that has to wait for the client.
@@ -78,25 +94,26 @@ func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
 	}
-	c.setTimerIfLate()
+	c.setTimerIfSooner()
 }
 
-// setTimerIfLate sets the timer if it would fire too late: it was set for a
+// setTimerIfSooner sets the timer if it would fire too late: it was set for a
 // longer wait, or has fired and is spent.
-func (c *conn) setTimerIfLate() {
-	if c.deadline() < c.idle.fires || c.idle.fires <= c.loop.now {
+func (c *conn) setTimerIfSooner() {
+	if c.alarm() < c.idle.fires || c.idle.fires <= c.loop.now {
 		c.setTimer()
 	}
 }
 
 func (c *conn) enter(p phase) {
-	c.idle.phase, c.idle.since, c.idle.progress = p, c.loop.now, c.loop.now
+	c.idle.phase = p
+	c.idle.since, c.idle.progress, c.idle.looked = c.loop.now, c.loop.now, c.loop.now
 }
 
-// setTimer sets the timer for the deadline of the present phase. Zero would
-// disarm it, so a deadline that has just passed gets the shortest time there is.
+// setTimer sets the timer for the present phase. Zero would disarm it, so a time
+// that has just passed gets the shortest one there is.
 func (c *conn) setTimer() {
-	c.idle.fires = c.deadline()
+	c.idle.fires = c.alarm()
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.idle.fires-c.loop.now, 1))
 }
 
@@ -104,6 +121,9 @@ func (c *conn) setTimer() {
 // set, it is set again: for what is left, not for a whole period, or the
 // connection could live on for nearly twice as long as it may.
 func (c *conn) timerFired() {
+	if c.idle.phase == writing || c.idle.phase == lingering {
+		c.look()
+	}
 	if c.loop.now >= c.deadline() {
 		c.timedOut()
 	} else {

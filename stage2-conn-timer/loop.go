@@ -2,6 +2,7 @@ package main
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,17 +25,19 @@ type loop struct {
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
 	generation uint32
 	open       int
-	load       atomic.Int64  // as many, for other threads to see
+	load       atomic.Int64  // the same number, for other threads to see
 	now        time.Duration // since the server started; read once a turn
+	spent      int           // what the present connection's turn has answered
+	queued     []*conn       // they wait for another turn
 	draining   bool
 	killed     bool
 
 	// What a request needs while it is handled; the next one uses it again.
-	reader   requestReader
-	request  http1.Request
-	response http1.Response
-	heads    headMaker
-	answers  answerBuffer
+	reader     requestReader
+	request    http1.Request
+	response   http1.Response
+	headWriter headWriter
+	responses  responseBuffer
 
 	inbox struct {
 		sync.Mutex
@@ -59,11 +62,11 @@ const (
 
 func newLoop(s *server) (*loop, error) {
 	l := &loop{
-		server:  s,
-		config:  s.config,
-		reader:  newRequestReader(),
-		heads:   newHeadMaker(),
-		answers: newAnswerBuffer(),
+		server:     s,
+		config:     s.config,
+		reader:     newRequestReader(),
+		headWriter: newHeadWriter(),
+		responses:  newResponseBuffer(),
 	}
 	var err error
 	l.poller, err = netpoll.NewPoller(&l.counters)
@@ -80,7 +83,11 @@ func (l *loop) run(cpu int) {
 	}
 	for !l.draining || l.open > 0 {
 		l.published.Publish(&l.counters)
-		events, err := l.poller.Wait(&l.counters, l.acceptor.Timeout())
+		timeout := l.acceptor.Timeout()
+		if len(l.queued) > 0 {
+			timeout = 0
+		}
+		events, err := l.poller.Wait(&l.counters, timeout)
 		if err != nil {
 			panic(err) // epoll_wait(2) fails for a wrong descriptor only
 		}
@@ -88,7 +95,8 @@ func (l *loop) run(cpu int) {
 		for i := range events {
 			l.dispatch(&events[i])
 		}
-		l.acceptor.Resume()
+		l.serveQueued()
+		l.acceptor.Maintain()
 	}
 	l.published.Publish(&l.counters)
 }
@@ -100,7 +108,7 @@ func (l *loop) dispatch(event *netpoll.Event) {
 	case event.IsWake():
 		l.readInbox()
 	case l.acceptor.Has(event):
-		l.acceptor.Accept(l.take)
+		l.acceptor.Handle(event, l.take)
 	default:
 		// An earlier event of this turn may have closed the connection, and a
 		// new one may have its descriptor: the generation tells them apart.
@@ -116,16 +124,15 @@ func (l *loop) dispatch(event *netpoll.Event) {
 	}
 }
 
-// take makes a connection of a socket that has been accepted. One that is one
-// too many, or lives on descriptors that the acceptor had held back, is refused.
-func (l *loop) take(fd int, reserved bool) error {
-	admitted := !reserved && l.server.admit()
-	l.generation++
-	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now, !admitted)
+// take makes a connection of a socket that has been accepted.
+func (l *loop) take(fd int) error {
+	if !l.server.admit() {
+		return netpoll.ErrNoRoom
+	}
+	l.generation = max(l.generation+1, 1) // 0 is the acceptor's
+	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now)
 	if err != nil {
-		if admitted {
-			l.server.discharge()
-		}
+		l.server.discharge()
 		return err
 	}
 	l.assign(c)
@@ -176,15 +183,33 @@ func (c *conn) rearm() {
 	}
 }
 
+// queue gives a connection another turn, after the others have had theirs.
+func (l *loop) queue(c *conn) {
+	if !c.queued {
+		c.queued = true
+		l.queued = append(l.queued, c)
+	}
+}
+
+// serveQueued gives those connections a turn that were queued before it.
+func (l *loop) serveQueued() {
+	n := len(l.queued)
+	for _, c := range l.queued[:n] {
+		c.queued = false
+		if !c.closed {
+			c.takeTurn()
+		}
+	}
+	l.queued = slices.Delete(l.queued, 0, n)
+}
+
 // forget drops a connection whose descriptors have been closed, which has
 // taken them out of the epoll set too.
 func (l *loop) forget(c *conn) {
 	l.conns[c.fd], l.conns[c.idle.timer] = nil, nil
 	l.open--
 	l.load.Add(-1)
-	if !c.noRoom {
-		l.server.discharge()
-	}
+	l.server.discharge()
 }
 
 // post sends a message from any thread; counters are the sender's own, or new
@@ -216,18 +241,18 @@ func (l *loop) handleMessage(m message) {
 	case adopt:
 		l.adopt(m.conn)
 	case drain:
-		l.drain()
+		l.beginDrain()
 	case kill:
 		l.draining, l.killed = true, true
 		l.each((*conn).close)
 	}
 }
 
-// drain begins to stop: nothing more is accepted, what has arrived is answered.
-func (l *loop) drain() {
+// beginDrain begins to stop: nothing more is accepted, what has arrived is answered.
+func (l *loop) beginDrain() {
 	l.draining = true
 	l.acceptor.Stop(l.take)
-	l.each((*conn).drain)
+	l.each((*conn).lastTurn)
 	if l.server.oneAcceptor && l == l.server.loops[0] {
 		for _, other := range l.server.loops[1:] {
 			other.post(&l.counters, message{what: drain})

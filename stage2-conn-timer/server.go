@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/shared/http1"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 	"github.com/qps-ladder/qps-ladder/shared/serve"
 )
@@ -22,7 +23,7 @@ type server struct {
 	started     time.Time
 	loops       []*loop
 	oneAcceptor bool         // only the first loop has a listener (-acceptor)
-	connections atomic.Int64 // open ones, those that are refused not counted
+	connections atomic.Int64 // open ones, apart from those that an acceptor refuses
 	running     sync.WaitGroup
 }
 
@@ -76,7 +77,9 @@ func (s *server) listen(l *loop, address string, first bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.acceptor, err = netpoll.NewAcceptor(&l.counters, l.poller, fd)
+	l.acceptor, err = netpoll.NewAcceptor(&l.counters, l.poller, fd, netpoll.Refusal{
+		Answer: http1.AppendNoRoom, Patience: s.config.LingerTimeout,
+	})
 	return bound, err
 }
 
@@ -103,6 +106,7 @@ func (s *server) Wait() { s.running.Wait() }
 // Close implements serve.Server.
 func (s *server) Close() {
 	for _, l := range s.loops {
+		l.acceptor.Close()
 		l.poller.Close(&l.counters)
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/http1"
 )
 
-// headMaker writes the heads of answers, straight into the buffer that is sent.
+// headWriter writes the heads of answers, straight into the buffer that is sent.
 // It belongs to a loop.
-type headMaker struct {
+type headWriter struct {
 	date      []byte        // the Date field, made once a second
 	dateUntil time.Duration // when it becomes wrong, by the loop's clock
 }
 
-// newHeadMaker makes one without a date: the first answer makes it.
-func newHeadMaker() headMaker { return headMaker{} }
+// newHeadWriter makes one without a date: the first answer makes it.
+func newHeadWriter() headWriter { return headWriter{} }
 
 // appendHead appends the head of response to dst: the status line, the fields
 // in alphabetical order, and the empty line.
 func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
-	maker := &c.loop.heads
+	w := &c.loop.headWriter
 	if response.Status == 200 {
 		dst = append(dst, "HTTP/1.1 200 OK\r\n"...)
 	} else {
@@ -44,10 +44,10 @@ func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
 		dst = append(dst, "\r\n"...)
 	}
 	dst = appendUnlessEmpty(dst, "Content-Type: ", response.ContentType)
-	if c.loop.now >= maker.dateUntil {
-		maker.renewDate(c.loop.now)
+	if c.loop.now >= w.dateUntil {
+		w.renewDate(c.loop.now)
 	}
-	dst = append(dst, maker.date...)
+	dst = append(dst, w.date...)
 	dst = appendUnlessEmpty(dst, "ETag: ", response.ETag)
 	dst = appendUnlessEmpty(dst, "Last-Modified: ", response.LastModified)
 	return append(dst, "Server: qps-ladder\r\n\r\n"...)
@@ -64,10 +64,10 @@ func appendUnlessEmpty(dst []byte, name, value string) []byte {
 
 // renewDate formats the date. It is right until the next full second, by the
 // clock that the loop reads once a turn.
-func (m *headMaker) renewDate(now time.Duration) {
+func (w *headWriter) renewDate(now time.Duration) {
 	wall := time.Now().UTC()
-	m.date = append(m.date[:0], "Date: "...)
-	m.date = wall.AppendFormat(m.date, http.TimeFormat)
-	m.date = append(m.date, "\r\n"...)
-	m.dateUntil = now + time.Second - time.Duration(wall.Nanosecond())
+	w.date = append(w.date[:0], "Date: "...)
+	w.date = wall.AppendFormat(w.date, http.TimeFormat)
+	w.date = append(w.date, "\r\n"...)
+	w.dateUntil = now + time.Second - time.Duration(wall.Nanosecond())
 }

@@ -16,9 +16,9 @@ const (
 	batchBytes   = 64 << 10
 )
 
-// answerBuffer is where a loop gathers the answers to one connection's
+// responseBuffer is where a loop gathers the answers to one connection's
 // pipelined requests, to send them in one system call.
-type answerBuffer struct {
+type responseBuffer struct {
 	made    []byte          // heads, and small bodies behind them; never reallocated
 	from    int             // made[from:] is not a piece of the vector yet
 	vector  *netpoll.Vector // pieces in their order: some of made, bodies by reference
@@ -26,8 +26,8 @@ type answerBuffer struct {
 	answers int
 }
 
-func newAnswerBuffer() answerBuffer {
-	return answerBuffer{
+func newResponseBuffer() responseBuffer {
+	return responseBuffer{
 		// An answer puts mergeLimit bytes here at most, or a head alone. A head is
 		// short, unless it repeats a Content-Type; and all of those of one batch
 		// have come in one read buffer.
@@ -38,22 +38,22 @@ func newAnswerBuffer() answerBuffer {
 }
 
 // size is how many bytes have been gathered.
-func (a *answerBuffer) size() int { return a.vector.Len() + len(a.made) - a.from }
+func (a *responseBuffer) size() int { return a.vector.Len() + len(a.made) - a.from }
 
 // seal makes what has been made since the last piece a piece of its own.
-func (a *answerBuffer) seal() {
+func (a *responseBuffer) seal() {
 	if len(a.made) > a.from {
 		a.add(a.made[a.from:], false)
 		a.from = len(a.made)
 	}
 }
 
-func (a *answerBuffer) add(piece []byte, stable bool) {
+func (a *responseBuffer) add(piece []byte, stable bool) {
 	a.vector.Append(piece)
 	a.stable = append(a.stable, stable)
 }
 
-func (a *answerBuffer) reset() {
+func (a *responseBuffer) reset() {
 	a.vector.Reset()
 	a.made, a.from, a.stable, a.answers = a.made[:0], 0, a.stable[:0], 0
 }
@@ -71,7 +71,7 @@ func (c *conn) blocked() bool { return len(c.output.rest) > 0 }
 // head and body merged, when they are small; or the head, and the body by
 // reference.
 func (c *conn) respond(response *http1.Response, bodiless bool) {
-	a := &c.loop.answers
+	a := &c.loop.responses
 	begin := len(a.made)
 	a.made = c.appendHead(a.made, response)
 	a.answers++
@@ -93,13 +93,13 @@ func (c *conn) respond(response *http1.Response, bodiless bool) {
 
 // respondContinue tells the client to go on with its body (RFC 9110, 10.1.1).
 func (c *conn) respondContinue() {
-	c.loop.answers.made = append(c.loop.answers.made, http1.Continue...)
+	c.loop.responses.made = append(c.loop.responses.made, http1.Continue...)
 }
 
 // flush sends what has been gathered, in one system call, and keeps what the
 // socket does not take now.
 func (c *conn) flush() {
-	a := &c.loop.answers
+	a := &c.loop.responses
 	size := a.size()
 	if size == 0 {
 		return
@@ -126,7 +126,7 @@ func (c *conn) flush() {
 // keep takes over what is left of the batch. Its bytes are copied, as the
 // loop's buffer is needed for other connections, but for bodies that stay as
 // they are for ever.
-func (c *conn) keep(a *answerBuffer) {
+func (c *conn) keep(a *responseBuffer) {
 	pieces := a.vector.Segments()
 	stable := a.stable[len(a.stable)-pieces:]
 	for i := range pieces {
@@ -141,7 +141,7 @@ func (c *conn) keep(a *answerBuffer) {
 
 // resume sends more of what the socket did not take before.
 func (c *conn) resume() {
-	vector := c.loop.answers.vector
+	vector := c.loop.responses.vector
 	for _, piece := range c.output.rest {
 		vector.Append(piece)
 	}

@@ -13,8 +13,12 @@ const (
 	// it can be refused; 9472 is the allocator's next size above that.
 	readBufferSize = 9472
 
-	// After so many reads a busy connection waits until the others have had a
-	// turn.
+	// A turn ends when it has answered so much, each request counted as at least
+	// requestCost: the others come first, and what is left over after them.
+	turnLimit   = 256 << 10
+	requestCost = 4 << 10
+
+	// readsPerTurn is how often a turn reads at most.
 	readsPerTurn = 16
 
 	// How much a client that has had its last answer may still send before the
@@ -36,15 +40,16 @@ type conn struct {
 	// taken over from the loop as long as half a request has to be kept (see
 	// settle).
 	*input
+	ownsInput bool // it has been taken over
 
 	inputEnded bool // the client will send no more
 	more       bool // the kernel may hold more input than was read
-	hungUp     bool // an event has said that the input ends, or that the socket failed
+	readOn     bool // even after a short read
 	queued     bool // it waits for another turn of its loop
-	borrowed   bool // its input is not the loop's
+	unserved   bool // a turn has ended before all that was read had been served
+	announced  bool // the client has said that the request answered last was its last
 	closing    bool // an answer with Connection: close has been made
 	broken     bool // a write failed: the client is gone
-	noRoom     bool // there is no room for this one: it gets a 503
 	closed     bool
 	discarded  int // bytes dropped while lingering
 }
@@ -58,9 +63,9 @@ type input struct {
 	in               []byte
 	start, next, end int
 
-	judge    http1.Judge
-	started  bool // the current request has at least one byte
-	headDone bool // its head is complete
+	judge        http1.Judge
+	started      bool // the current request has at least one byte
+	headComplete bool
 
 	body     http1.Body
 	inPlace  int    // bytes of body decoded in the read buffer, right behind the head
@@ -70,8 +75,8 @@ type input struct {
 // newConn makes a connection of fd for l, which the caller then assigns it to.
 // opener counts for the thread that accepted it. It fails when the timer finds
 // no descriptor; fd then still belongs to the caller.
-func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration, noRoom bool) (*conn, error) {
-	c := &conn{loop: l, fd: fd, generation: generation, noRoom: noRoom}
+func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration) (*conn, error) {
+	c := &conn{loop: l, fd: fd, generation: generation}
 	if err := c.startTimer(opener, now); err != nil {
 		return nil, err
 	}
@@ -86,16 +91,19 @@ func (c *conn) ready(event *netpoll.Event) {
 	if event.Readable() {
 		c.more = true
 	}
-	if event.Closed() {
-		c.more, c.hungUp = true, true
+	if event.Closed() || event.Urgent() {
+		c.more, c.readOn = true, true
 	}
 	c.takeTurn()
 }
 
-// takeTurn goes on with the connection for as long as there is something to do
-// and the others need not wait too long.
+// takeTurn goes on with the connection, but not for so long that the others have
+// to wait.
 func (c *conn) takeTurn() {
-	c.takeInput()
+	c.loop.spent = 0
+	if c.input == nil {
+		c.input = c.loop.input
+	}
 	switch {
 	case c.idle.phase == lingering:
 		c.discard()
@@ -105,64 +113,61 @@ func (c *conn) takeTurn() {
 		if c.resume(); !c.mayRead() {
 			c.serve()
 		}
+	case c.unserved:
+		c.serve()
 	}
-	for range readsPerTurn {
-		if !c.mayRead() {
-			break
-		}
-		c.read()
+	for reads := 0; reads < readsPerTurn && c.loop.spent < turnLimit && c.mayRead() && c.receive(); reads++ {
+		c.serve()
 	}
 	if c.mayRead() {
-		c.loop.queue(c)
+		c.loop.queue(c) // no event comes for what is there already
 	}
+	c.endTurn()
+}
+
+// endTurn lets the next event come, unless another turn does.
+func (c *conn) endTurn() {
 	if !c.closed {
 		c.settle()
 		c.rearm()
 	}
 }
 
-func (c *conn) takeInput() {
-	if c.input == nil {
-		c.input = c.loop.input
-	}
-}
-
 // mayRead reports whether there is input to read, and whether it may be read now.
 func (c *conn) mayRead() bool {
-	return c.more && !c.closed && !c.blocked() && c.idle.phase != lingering
+	return (c.more || c.readOn) && !c.closed && !c.unserved && !c.blocked() && c.idle.phase != lingering
 }
 
-// read takes what has arrived, in one system call: a short read has emptied the
-// socket, so there is no second one to be told EAGAIN. Only the end of the input
-// gives no edge of its own behind data; the event has told of it (epoll(7)).
-func (c *conn) read() {
+// receive takes what has arrived, in one system call: a short read has emptied
+// the socket, so there is no second one to be told EAGAIN. Two things give no edge
+// of their own behind data, and the event has told of them: the end of the input,
+// and an urgent byte, before which a read stops (epoll(7), tcp(7)). It reports
+// whether the connection is still open.
+func (c *conn) receive() bool {
 	c.makeRoom()
 	room := c.in[c.end:]
 	n, err := netpoll.Receive(&c.loop.counters, c.fd, room)
 	switch err {
 	case nil:
 		c.end += n
-		c.more = n == len(room) || c.hungUp
+		c.more = n == len(room)
 		c.idle.progress = c.loop.now
 	case netpoll.ErrWouldBlock:
-		c.more = false
+		c.more, c.readOn = false, false
 	case io.EOF:
-		c.more, c.inputEnded = false, true
+		c.more, c.readOn, c.inputEnded = false, false, true
 	default:
 		c.close()
-		return
 	}
-	c.serve()
+	return !c.closed
 }
 
-// serve answers every request that has arrived in full, then decides what the
-// connection waits for.
+// serve answers the requests that have arrived in full, for as long as the turn
+// lasts, then decides what the connection waits for.
 func (c *conn) serve() {
-	if c.noRoom && !c.closing {
-		c.refuse(http1.Fault{Status: 503})
-	}
-	for !c.closing && !c.broken && !c.blocked() && c.whole() {
+	for c.unserved = false; !c.unserved && !c.closing && !c.broken && !c.blocked() && c.advance(); {
 		c.handle()
+		c.unserved = c.loop.spent >= turnLimit && c.start < c.end
 	}
 	c.flush()
 
@@ -173,10 +178,12 @@ func (c *conn) serve() {
 		c.waitFor(writing)
 	case c.closing:
 		c.linger()
+	case c.unserved:
+		c.loop.queue(c)
 	case c.inputEnded:
 		// A half-closed client has had its answers; half a request gets none.
 		c.close()
-	case c.headDone:
+	case c.headComplete:
 		c.waitFor(readingBody)
 	case c.started:
 		c.waitFor(readingHead)
@@ -184,14 +191,14 @@ func (c *conn) serve() {
 		// Nothing has arrived, and the server is about to end.
 		c.linger()
 	case c.idle.phase == writing:
-		c.answered() // the client has taken all that was kept, and is idle from here on
+		c.requestFinished() // the client has taken all that was kept, and is idle from here on
 	}
 }
 
-// whole reads on in the current request and reports whether it is complete. A
+// advance goes on with the current request and reports whether it is complete. A
 // request that breaks the rules is answered here.
-func (c *conn) whole() bool {
-	if !c.headDone {
+func (c *conn) advance() bool {
+	if !c.headComplete {
 		if c.start == c.end {
 			return false
 		}
@@ -204,18 +211,18 @@ func (c *conn) whole() bool {
 		case http1.Incomplete:
 			return false
 		case http1.Faulty:
-			c.refuse(c.judge.Fault())
+			c.reject(c.judge.Fault())
 			return false
 		}
 		c.beginBody()
 	}
-	return c.wholeBody()
+	return c.advanceBody()
 }
 
 // beginBody is called once a request, when its head is complete.
 func (c *conn) beginBody() {
 	head := c.judge.Head()
-	c.headDone = true
+	c.headComplete = true
 	c.next = c.start + head.Length
 	c.body.Reset(head, c.loop.config.MaxBody)
 	if head.ExpectContinue {
@@ -223,9 +230,9 @@ func (c *conn) beginBody() {
 	}
 }
 
-// wholeBody decodes what has arrived of the body: in place, right behind the
+// advanceBody decodes what has arrived of the body: in place, right behind the
 // head, or into a buffer of its own once it has outgrown the read buffer.
-func (c *conn) wholeBody() bool {
+func (c *conn) advanceBody() bool {
 	head := c.judge.Head()
 	if head.ContentLength == 0 && !head.Chunked {
 		return true
@@ -244,7 +251,7 @@ func (c *conn) wholeBody() bool {
 		c.next, c.end = first, first
 	}
 	if verdict == http1.Faulty {
-		c.refuse(c.body.Fault())
+		c.reject(c.body.Fault())
 	}
 	return verdict == http1.Complete
 }
@@ -277,9 +284,9 @@ func (c *conn) settle() {
 	switch {
 	case c.start == c.end || c.idle.phase == lingering:
 		c.dropInput()
-	case !c.borrowed:
-		c.borrowed = true
-		c.loop.lend()
+	case !c.ownsInput:
+		c.ownsInput = true
+		c.loop.releaseInput()
 	}
 }
 
@@ -288,11 +295,11 @@ func (c *conn) dropInput() {
 		c.dropOutgrown()
 	}
 	c.start, c.next, c.end = 0, 0, 0
-	c.started, c.headDone, c.inPlace = false, false, 0
-	if c.borrowed {
-		c.loop.giveBack(c.input)
+	c.started, c.headComplete, c.inPlace = false, false, 0
+	if c.ownsInput {
+		c.loop.reclaimInput(c.input)
 	}
-	c.input, c.borrowed = nil, false
+	c.input, c.ownsInput = nil, false
 }
 
 // handle turns the complete request into an answer.
@@ -302,7 +309,7 @@ func (c *conn) handle() {
 	request, response := &l.request, &l.response
 	response.Reset()
 	if fault := c.parse(request, head, c.in[c.start:c.start+head.Length]); fault.Status != 0 {
-		c.refuse(fault)
+		c.reject(fault)
 		return
 	}
 	first := c.start + head.Length
@@ -314,7 +321,8 @@ func (c *conn) handle() {
 	bodiless := request.Method == "HEAD"
 	// While draining, the last request that has arrived is the one that says so.
 	last := l.draining && c.next == c.end && !c.more
-	c.answer(response, bodiless, head.KeepAlive && !last)
+	c.announced = !head.KeepAlive
+	c.reply(response, bodiless, head.KeepAlive && !last)
 }
 
 // call runs the handler. Its panic costs one connection, not the server.
@@ -330,32 +338,33 @@ func (c *conn) call(request *http1.Request, response *http1.Response) {
 	c.loop.config.App.Serve(request, response)
 }
 
-// refuse answers a request that is not served, and closes: where the next one
+// reject answers a request that is not served, and closes: where the next one
 // would begin is not known.
-func (c *conn) refuse(fault http1.Fault) {
+func (c *conn) reject(fault http1.Fault) {
 	response := &c.loop.response
 	response.Reset()
 	fault.Response(response)
 	bodiless := http1.IsHead(c.in[c.start:c.end])
 	c.next = c.end
-	c.answer(response, bodiless, false)
+	c.reply(response, bodiless, false)
 }
 
-// answer hands the response on and makes the connection ready for the next
+// reply hands the response on and makes the connection ready for the next
 // request.
-func (c *conn) answer(response *http1.Response, bodiless, keepAlive bool) {
+func (c *conn) reply(response *http1.Response, bodiless, keepAlive bool) {
 	response.Close = response.Close || !keepAlive
 	response.KeepAlive = !response.Close && c.judge.Head().Minor == 0
 	c.closing = response.Close
 	c.loop.counters.Requests++
+	c.loop.spent += max(len(response.Body), requestCost)
 	c.respond(response, bodiless)
-	c.endViews()
+	c.consumeRequest()
 	if c.outgrown != nil {
 		c.dropOutgrown()
 	}
-	c.started, c.headDone = false, false
+	c.started, c.headComplete = false, false
 	c.inPlace = 0
-	c.answered()
+	c.requestFinished()
 }
 
 func (c *conn) dropOutgrown() {
@@ -366,10 +375,10 @@ func (c *conn) dropOutgrown() {
 	c.outgrown = nil
 }
 
-// endViews goes on behind the request that has been answered. What was a view
-// of its bytes is with the kernel by now, or copied. In the test mode they are
-// overwritten, so that a view which somebody kept cannot go unnoticed.
-func (c *conn) endViews() {
+// consumeRequest goes on behind the request that has been answered. What was a
+// view of its bytes is with the kernel by now, or copied. In the test mode they
+// are overwritten, so that a view which somebody kept cannot go unnoticed.
+func (c *conn) consumeRequest() {
 	if c.loop.config.Poison {
 		overwrite(c.in[c.start:c.next])
 	}
@@ -384,37 +393,34 @@ func overwrite(b []byte) {
 
 // timedOut is called by idle.go when the deadline of the phase has passed.
 func (c *conn) timedOut() {
-	c.takeInput()
 	switch c.idle.phase {
 	case readingHead, readingBody:
-		c.refuse(http1.Fault{Status: 408})
-	case refusing:
-		c.refuse(http1.Fault{Status: 503})
+		c.reject(http1.Fault{Status: 408})
+		c.serve()
+		c.endTurn()
 	default:
 		// Idle, or it takes no byte of its answer, or it has lingered enough.
 		c.close()
-		return
-	}
-	c.serve()
-	if !c.closed {
-		c.settle()
 	}
 }
 
-// drain is called once, when the server begins to stop.
-func (c *conn) drain() {
-	c.more = true // what has arrived by now is still to be answered
-	if c.idle.phase == lingering || c.blocked() {
-		return // it ends by itself
+// lastTurn is called once, when the server begins to stop: what has arrived by
+// now is still to be answered.
+func (c *conn) lastTurn() {
+	c.more = true
+	if c.idle.phase != lingering && !c.blocked() { // those end by themselves
+		c.takeTurn()
 	}
-	c.takeTurn()
 }
 
 // linger closes without losing the answer. A close with unread input makes the
 // kernel send a reset, and a reset lets the client's kernel throw away what it
-// has not read yet; so say that no more will come, and read on for a while.
+// has not read yet; so say that no more will come, and read on for a while. A
+// client that has announced its last request, and sent nothing behind it, needs
+// no such care.
 func (c *conn) linger() {
-	if c.inputEnded || netpoll.ShutdownWrite(&c.loop.counters, c.fd) != nil {
+	silent := c.announced && c.start == c.end && !c.more
+	if silent || c.inputEnded || netpoll.ShutdownWrite(&c.loop.counters, c.fd) != nil {
 		c.close()
 		return
 	}
@@ -424,17 +430,17 @@ func (c *conn) linger() {
 
 // discard drops what a lingering client still sends.
 func (c *conn) discard() {
-	for c.more {
+	for c.more || c.readOn {
 		n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in)
 		c.discarded += n
 		switch {
 		case err == netpoll.ErrWouldBlock:
-			c.more = false
+			c.more, c.readOn = false, false
 		case err != nil || c.discarded >= lingerLimit:
 			c.close()
 			return
 		default:
-			c.more = n == len(c.in) || c.hungUp
+			c.more = n == len(c.in)
 		}
 	}
 }

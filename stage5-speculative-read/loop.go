@@ -26,24 +26,25 @@ type loop struct {
 	counters  netpoll.Counters
 	published netpoll.Published
 
-	input  *input   // what connections are served from, one after the other
-	pool   []*input // others, for when a connection has to keep that one
-	queued []*conn  // they have not come to the end of their input
+	input *input   // what connections are served from, one after the other
+	pool  []*input // others, for when a connection has to keep that one
 
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
 	generation uint32
 	open       int
-	load       atomic.Int64  // as many, for other threads to see
+	load       atomic.Int64  // the same number, for other threads to see
 	now        time.Duration // since the server started; read once a turn
+	spent      int           // what the present connection's turn has answered
+	queued     []*conn       // they wait for another turn
 	draining   bool
 	killed     bool
 
 	// What a request needs while it is handled; the next one uses it again.
-	reader   requestReader
-	request  http1.Request
-	response http1.Response
-	heads    headMaker
-	answers  answerBuffer
+	reader     requestReader
+	request    http1.Request
+	response   http1.Response
+	headWriter headWriter
+	responses  responseBuffer
 
 	inbox struct {
 		sync.Mutex
@@ -68,12 +69,12 @@ const (
 
 func newLoop(s *server) (*loop, error) {
 	l := &loop{
-		server:  s,
-		config:  s.config,
-		reader:  newRequestReader(),
-		heads:   newHeadMaker(),
-		answers: newAnswerBuffer(),
-		input:   newInput(),
+		server:     s,
+		config:     s.config,
+		reader:     newRequestReader(),
+		headWriter: newHeadWriter(),
+		responses:  newResponseBuffer(),
+		input:      newInput(),
 	}
 	var err error
 	l.poller, err = netpoll.NewPoller(&l.counters)
@@ -103,7 +104,7 @@ func (l *loop) run(cpu int) {
 			l.dispatch(&events[i])
 		}
 		l.serveQueued()
-		l.acceptor.Resume()
+		l.acceptor.Maintain()
 	}
 	l.published.Publish(&l.counters)
 }
@@ -115,7 +116,7 @@ func (l *loop) dispatch(event *netpoll.Event) {
 	case event.IsWake():
 		l.readInbox()
 	case l.acceptor.Has(event):
-		l.acceptor.Accept(l.take)
+		l.acceptor.Handle(event, l.take)
 	default:
 		// An earlier event of this turn may have closed the connection, and a
 		// new one may have its descriptor: the generation tells them apart.
@@ -131,16 +132,15 @@ func (l *loop) dispatch(event *netpoll.Event) {
 	}
 }
 
-// take makes a connection of a socket that has been accepted. One that is one
-// too many, or lives on descriptors that the acceptor had held back, is refused.
-func (l *loop) take(fd int, reserved bool) error {
-	admitted := !reserved && l.server.admit()
-	l.generation++
-	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now, !admitted)
+// take makes a connection of a socket that has been accepted.
+func (l *loop) take(fd int) error {
+	if !l.server.admit() {
+		return netpoll.ErrNoRoom
+	}
+	l.generation = max(l.generation+1, 1) // 0 is the acceptor's
+	c, err := newConn(l.server.placement(l), &l.counters, fd, l.generation, l.now)
 	if err != nil {
-		if admitted {
-			l.server.discharge()
-		}
+		l.server.discharge()
 		return err
 	}
 	l.assign(c)
@@ -169,7 +169,7 @@ func (l *loop) adopt(c *conn) {
 	l.conns[c.fd], l.conns[c.idle.timer] = c, c
 	l.open++
 	err := l.poller.Add(&l.counters, c.fd, c.generation,
-		netpoll.Readable|netpoll.Writable|netpoll.PeerClosed|netpoll.EdgeTriggered)
+		netpoll.Readable|netpoll.Writable|netpoll.Urgent|netpoll.PeerClosed|netpoll.EdgeTriggered)
 	if err == nil {
 		// Edge-triggered, so that nobody has to read the timer to silence it.
 		err = l.poller.Add(&l.counters, c.idle.timer, c.generation, netpoll.Readable|netpoll.EdgeTriggered)
@@ -205,8 +205,8 @@ func (l *loop) serveQueued() {
 
 func newInput() *input { return &input{in: make([]byte, readBufferSize)} }
 
-// lend leaves the loop's input to a connection, until it gives it back.
-func (l *loop) lend() {
+// releaseInput leaves the loop's input to a connection, until it gives it back.
+func (l *loop) releaseInput() {
 	l.counters.Hold(readBufferSize)
 	if n := len(l.pool); n > 0 {
 		l.input, l.pool = l.pool[n-1], l.pool[:n-1]
@@ -215,7 +215,7 @@ func (l *loop) lend() {
 	}
 }
 
-func (l *loop) giveBack(i *input) {
+func (l *loop) reclaimInput(i *input) {
 	l.counters.Release(readBufferSize)
 	if len(l.pool) < poolSize {
 		l.pool = append(l.pool, i)
@@ -228,9 +228,7 @@ func (l *loop) forget(c *conn) {
 	l.conns[c.fd], l.conns[c.idle.timer] = nil, nil
 	l.open--
 	l.load.Add(-1)
-	if !c.noRoom {
-		l.server.discharge()
-	}
+	l.server.discharge()
 }
 
 // post sends a message from any thread; counters are the sender's own, or new
@@ -262,18 +260,18 @@ func (l *loop) handleMessage(m message) {
 	case adopt:
 		l.adopt(m.conn)
 	case drain:
-		l.drain()
+		l.beginDrain()
 	case kill:
 		l.draining, l.killed = true, true
 		l.each((*conn).close)
 	}
 }
 
-// drain begins to stop: nothing more is accepted, what has arrived is answered.
-func (l *loop) drain() {
+// beginDrain begins to stop: nothing more is accepted, what has arrived is answered.
+func (l *loop) beginDrain() {
 	l.draining = true
 	l.acceptor.Stop(l.take)
-	l.each((*conn).drain)
+	l.each((*conn).lastTurn)
 	if l.server.oneAcceptor && l == l.server.loops[0] {
 		for _, other := range l.server.loops[1:] {
 			other.post(&l.counters, message{what: drain})

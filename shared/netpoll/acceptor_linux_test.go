@@ -1,6 +1,7 @@
 package netpoll
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -17,8 +18,9 @@ type rig struct {
 	poller   *Poller
 	address  string
 	taken    []int
-	reserved []bool  // of each call of take
-	answers  []error // of the next calls of take; nil when there are none left
+	refused  []string // what those had sent that were told that there is no room
+	takes    int      // calls of take
+	answers  []error  // of the next calls of take; nil when there are none left
 }
 
 func newRig(t testing.TB) *rig {
@@ -29,7 +31,13 @@ func newRig(t testing.TB) *rig {
 	var err error
 	listener, r.address, err = Listen(&r.counters, "127.0.0.1:0", ListenOptions{})
 	require.NoError(t, err)
-	r.Acceptor, err = NewAcceptor(&r.counters, r.poller, listener)
+	r.Acceptor, err = NewAcceptor(&r.counters, r.poller, listener, Refusal{
+		Answer: func(dst, input []byte) []byte {
+			r.refused = append(r.refused, string(input))
+			return append(dst, "no room"...)
+		},
+		Patience: refusalPatience,
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		r.Stop(r.take)
@@ -40,8 +48,8 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-func (r *rig) take(fd int, reserved bool) error {
-	r.reserved = append(r.reserved, reserved)
+func (r *rig) take(fd int) error {
+	r.takes++
 	if len(r.answers) > 0 {
 		answer := r.answers[0]
 		r.answers = r.answers[1:]
@@ -61,6 +69,14 @@ func (r *rig) connect(n int) (clients []int) {
 	return clients
 }
 
+// await turns until something has come about.
+func (r *rig) await(done func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(patience); !done(); r.turn() {
+		require.True(r.t, time.Now().Before(end), "it does not come about")
+	}
+}
+
 // turn is what a loop does once, without waiting.
 func (r *rig) turn() {
 	r.t.Helper()
@@ -68,9 +84,9 @@ func (r *rig) turn() {
 	require.NoError(r.t, err)
 	for i := range events {
 		require.True(r.t, r.Has(&events[i]))
-		r.Accept(r.take)
+		r.Handle(&events[i], r.take)
 	}
-	r.Resume()
+	r.Maintain()
 }
 
 func TestAcceptorWithoutListener(t *testing.T) {
@@ -78,17 +94,18 @@ func TestAcceptorWithoutListener(t *testing.T) {
 	require.False(t, a.Has(&Event{}))
 	require.False(t, a.Paused())
 	require.Less(t, a.Timeout(), time.Duration(0))
-	a.Resume()
+	a.Maintain()
 	a.Stop(nil)
+	a.Close()
 }
 
 func TestAcceptorTakesWhatWaits(t *testing.T) {
 	r := newRig(t)
 	r.turn()
-	require.Empty(t, r.reserved)
+	require.Zero(t, r.takes)
 	r.connect(3)
 	r.turn()
-	require.Equal(t, []bool{false, false, false}, r.reserved)
+	require.Equal(t, 3, r.takes)
 	require.Less(t, r.Timeout(), time.Duration(0))
 	require.EqualValues(t, 1, r.counters.AcceptAgains, "it accepts until the queue is empty")
 }
@@ -112,7 +129,7 @@ func TestAcceptorOwnsItsListener(t *testing.T) {
 			fd, bound, err := Listen(&c, "127.0.0.1:0", ListenOptions{})
 			require.NoError(t, err)
 			injectFaults(t, call, fail(unix.ENOMEM)...)
-			_, err = NewAcceptor(&c, p, fd)
+			_, err = NewAcceptor(&c, p, fd, Refusal{})
 			require.Equal(t, unix.ENOMEM, err)
 			require.Equal(t, open, openDescriptors(t))
 			client, err := Connect(&c, Address{}, address(t, bound))
@@ -126,16 +143,16 @@ func TestAcceptorOwnsItsListener(t *testing.T) {
 	}
 }
 
-// No descriptor is left: one connection is taken with those held back, to be refused, and the others wait.
+// No descriptor is left: one connection is taken with the one held back, to be refused, and the others wait.
 func TestAcceptorUsesItsReserve(t *testing.T) {
 	r := newRig(t)
-	r.connect(3)
+	clients := r.connect(3)
 	limitDescriptors(t, 0)
 	r.turn()
-	require.Equal(t, []bool{true}, r.reserved)
+	require.Zero(t, r.takes)
 	require.True(t, r.Paused())
-	require.Equal(t, acceptPause, r.Timeout())
-	require.Len(t, r.reserve.held, 1, "one for the connection, and the other is held back again")
+	require.LessOrEqual(t, r.Timeout(), acceptPause)
+	require.Empty(t, r.reserve.held)
 
 	// Full, it rests.
 	before := r.counters
@@ -145,33 +162,91 @@ func TestAcceptorUsesItsReserve(t *testing.T) {
 	require.Zero(t, r.counters.Sub(before).Events)
 	require.Zero(t, r.counters.Sub(before).Accepts)
 
-	// The connection is closed, and the next one takes its place.
-	unix.Close(r.taken[0])
-	r.taken = nil
-	r.turn()
-	require.False(t, r.Paused())
-	r.turn()
-	require.Equal(t, []bool{true, true}, r.reserved)
+	// The client is told, and leaves; the next one takes its place.
+	send(t, clients[0], "hello")
+	r.await(func() bool { return len(r.refused) == 1 })
+	require.Equal(t, []string{"hello"}, r.refused)
+	require.Equal(t, "no room", receiveAll(t, clients[0]))
+	require.NoError(t, unix.Shutdown(clients[0], unix.SHUT_RDWR))
+	send(t, clients[1], "me too")
+	r.await(func() bool { return len(r.refused) == 2 })
+	require.Equal(t, "me too", r.refused[1])
 }
 
 // The socket had a descriptor, the timer has none.
-func TestAcceptorUsesItsReserveForTheRest(t *testing.T) {
+func TestAcceptorRefusesWhatLacksTheRest(t *testing.T) {
 	r := newRig(t)
-	r.connect(2)
+	clients := r.connect(2)
+	send(t, clients[0], "a")
 	r.answers = []error{unix.EMFILE, nil}
-	r.turn()
-	require.Equal(t, []bool{false, true}, r.reserved)
+	r.await(func() bool { return r.takes == 2 })
 	require.Len(t, r.taken, 1)
+	require.Equal(t, []string{"a"}, r.refused)
 	require.False(t, r.Paused(), "descriptors were free again")
-	r.turn()
-	require.Equal(t, []bool{false, true, false}, r.reserved)
-	require.Len(t, r.taken, 2)
+}
+
+// refusalPatience is so long that a test which waits for its end fails on no machine that is merely slow.
+const refusalPatience = 500 * time.Millisecond
+
+// One that is silent is told in the end; then it has as long to leave.
+func TestAcceptorRefusesTheSilent(t *testing.T) {
+	r := newRig(t)
+	r.answers = []error{ErrNoRoom}
+	client := r.connect(1)[0]
+	accepted := time.Now()
+	r.await(func() bool { return len(r.refused) == 1 })
+	require.GreaterOrEqual(t, time.Since(accepted), refusalPatience)
+	require.Equal(t, []string{""}, r.refused)
+	require.Equal(t, "no room", receiveAll(t, client))
+	answered := time.Now()
+	r.await(func() bool { return r.counters.Connections == 0 })
+	require.GreaterOrEqual(t, time.Since(answered), refusalPatience/2)
+}
+
+// There are never more than some: for the next one the oldest goes, with an answer.
+func TestAcceptorHoldsFewOfThem(t *testing.T) {
+	r := newRig(t)
+	open := openDescriptors(t)
+	for range refusedLimit + 3 {
+		r.answers = append(r.answers, ErrNoRoom)
+	}
+	clients := r.connect(refusedLimit + 3)
+	r.await(func() bool { return r.takes == len(clients) })
+	require.Equal(t, open+len(clients)+refusedLimit, openDescriptors(t))
+	require.EqualValues(t, refusedLimit, r.counters.Connections)
+	require.Len(t, r.refused, 3)
+	for _, client := range clients[:3] {
+		require.Equal(t, "no room", receiveAll(t, client))
+	}
+	// Those who have spoken are answered before anything else, and are the youngest then.
+	send(t, clients[3], "now")
+	r.await(func() bool { return len(r.refused) == 4 })
+	require.Equal(t, "now", r.refused[3])
+	r.Close()
+	require.Equal(t, open+len(clients)-2, openDescriptors(t), "the listener and the reserve are closed too")
+}
+
+// What a refused client sends on is read and dropped, but not for ever.
+func TestAcceptorReadsWhatTheRefusedSend(t *testing.T) {
+	r := newRig(t)
+	r.answers = []error{ErrNoRoom}
+	client := r.connect(1)[0]
+	chunk := strings.Repeat("x", 16<<10)
+	for range refusedInput / len(chunk) / 2 {
+		send(t, client, chunk)
+		r.turn()
+	}
+	require.Len(t, r.refused, 1)
+	require.EqualValues(t, 1, r.counters.Connections)
+	r.await(func() bool {
+		unix.Write(client, []byte(chunk))
+		return r.counters.Connections == 0
+	})
 }
 
 func TestAcceptorClosesWhatNobodyTakes(t *testing.T) {
 	for name, answers := range map[string][]error{
-		"no descriptor with the reserve": {unix.EMFILE, unix.EMFILE},
-		"another error":                  {unix.EINVAL},
+		"another error": {unix.EINVAL},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -194,7 +269,7 @@ func TestAcceptorPassesOverBrokenConnections(t *testing.T) {
 	r.connect(1)
 	injectFaults(t, CallAccept4, fail(unix.ECONNABORTED, unix.EINTR, unix.EPROTO)...)
 	r.turn()
-	require.Equal(t, []bool{false}, r.reserved)
+	require.Equal(t, 1, r.takes)
 	require.False(t, r.Paused())
 }
 
@@ -209,7 +284,7 @@ func TestAcceptorDoesNotSpin(t *testing.T) {
 			t.Cleanup(func() { Fault = nil })
 			failed := time.Now()
 			r.turn()
-			require.Empty(t, r.reserved)
+			require.Zero(t, r.takes)
 			require.True(t, r.Paused())
 			require.LessOrEqual(t, r.counters.Accepts, uint64(2))
 			accepts := r.counters.Accepts
@@ -218,13 +293,13 @@ func TestAcceptorDoesNotSpin(t *testing.T) {
 				require.Less(t, time.Since(failed), patience)
 				_, err := r.poller.Wait(&r.counters, r.Timeout())
 				require.NoError(t, err)
-				r.Resume()
+				r.Maintain()
 				require.Less(t, turns, 10, "it does not rest")
 			}
 			require.GreaterOrEqual(t, time.Since(failed), acceptPause)
 			require.Equal(t, accepts, r.counters.Accepts)
 			r.turn()
-			require.Equal(t, []bool{false}, r.reserved)
+			require.Equal(t, 1, r.takes)
 			require.Equal(t, open+1, openDescriptors(t))
 		})
 	}
@@ -242,7 +317,7 @@ func TestAcceptorKnowsItsEventsAfterStop(t *testing.T) {
 	require.Len(t, r.taken, 1)
 	require.True(t, r.Has(&events[0]))
 	accepts := r.counters.Accepts
-	r.Accept(r.take)
+	r.Handle(&events[0], r.take)
 	require.Equal(t, accepts, r.counters.Accepts, "it asks a descriptor that is closed")
 	require.False(t, r.Paused())
 	successor := events[0]
@@ -272,10 +347,9 @@ func TestAcceptorStops(t *testing.T) {
 			}
 			require.False(t, r.Paused())
 			require.Less(t, r.Timeout(), time.Duration(0))
-			require.False(t, r.Has(&Event{}))
 			require.Equal(t, open+2+len(clients)+len(r.taken), openDescriptors(t), "the listener or its reserve is open still")
 			r.Stop(r.take)
-			r.Resume()
+			r.Maintain()
 			require.Equal(t, open+2+len(clients)+len(r.taken), openDescriptors(t))
 			events, err := r.poller.Wait(&r.counters, 0)
 			require.NoError(t, err)
@@ -295,7 +369,7 @@ func TestAcceptorStopsUnderAFlood(t *testing.T) {
 	}
 	another()
 	taken := 0
-	r.Stop(func(fd int, _ bool) error {
+	r.Stop(func(fd int) error {
 		require.NoError(t, unix.Close(fd))
 		if taken++; taken <= stopTurn { // so that the case fails, rather than hangs, if Stop has no bound
 			another()

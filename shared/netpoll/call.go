@@ -13,6 +13,7 @@ const (
 	CallSocket
 	CallSetsockopt
 	CallGetsockopt
+	CallIoctl
 	CallBind
 	CallListen
 	CallGetsockname
@@ -31,7 +32,7 @@ const (
 
 var callNames = [callCount]string{
 	"recvfrom", "sendto", "sendmsg", "accept4", "shutdown", "close",
-	"socket", "setsockopt", "getsockopt", "bind", "listen", "getsockname", "connect",
+	"socket", "setsockopt", "getsockopt", "ioctl", "bind", "listen", "getsockname", "connect",
 	"epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "write",
 	"timerfd_create", "timerfd_settime", "sched_setaffinity", "prlimit64",
 }

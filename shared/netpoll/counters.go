@@ -9,7 +9,7 @@ import (
 // were interrupted, and faults injected by a test ([Fault]): it is what strace would count.
 //
 // It belongs to one thread, which alone may read and write it; the others read its [Published]. The first two fields and
-// Connections are kept by the loop itself, the others by this package. The zero value is ready.
+// Connections are kept by the loop itself (and by its [Acceptor], for connections that it refuses), the others by this package. The zero value is ready.
 type Counters struct {
 	Requests uint64 // requests answered
 	Handoffs uint64 // times that work went from this thread to another
@@ -33,6 +33,7 @@ type Counters struct {
 	TimerfdCreates  uint64 // timerfd_create(2) calls
 	TimerfdSettimes uint64 // timerfd_settime(2) calls
 	Shutdowns       uint64 // shutdown(2) calls
+	Ioctls          uint64 // ioctl(2) calls: what a slow client has not taken yet
 
 	BodyBytesCopied uint64 // bytes that went through CopyBody
 	HeldBytes       uint64 // gauge: bytes of buffers held by connections, by capacity
@@ -45,7 +46,7 @@ var counterNames = [...]string{
 	"accepts", "accept_agains", "closes", "reads", "read_agains", "read_bytes",
 	"writes", "vectored_writes", "write_agains", "written_bytes",
 	"epoll_waits", "events", "epoll_ctls", "eventfd_writes",
-	"timerfd_creates", "timerfd_settimes", "shutdowns",
+	"timerfd_creates", "timerfd_settimes", "shutdowns", "ioctls",
 	"body_bytes_copied", "held_bytes", "connections",
 }
 
@@ -56,7 +57,7 @@ var counterHelp = [len(counterNames)]string{
 	"recvfrom calls that found nothing, EAGAIN", "bytes received",
 	"sendto and sendmsg calls", "sendmsg calls", "sendto and sendmsg calls that found the socket full, EAGAIN", "bytes sent",
 	"epoll_pwait calls", "events that epoll_pwait gave, wake-ups included", "epoll_ctl calls", "wake-ups sent through an eventfd",
-	"timerfd_create calls", "timerfd_settime calls", "shutdown calls",
+	"timerfd_create calls", "timerfd_settime calls", "shutdown calls", "ioctl calls",
 	"bytes of bodies copied", "bytes of buffers held by connections", "connections that are open",
 }
 

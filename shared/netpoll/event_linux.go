@@ -24,6 +24,10 @@ func (e Event) Readable() bool { return e.raw.Events&unix.EPOLLIN != 0 }
 // Writable says that there is room to write: EPOLLOUT.
 func (e Event) Writable() bool { return e.raw.Events&unix.EPOLLOUT != 0 }
 
+// Urgent says that an urgent byte has come, EPOLLPRI (reported only with Urgent): reads stop right before it, though bytes may
+// lie behind it, see tcp(7).
+func (e Event) Urgent() bool { return e.raw.Events&unix.EPOLLPRI != 0 }
+
 // Closed says that the peer has closed its sending half, or that the connection is over or broken: EPOLLRDHUP (reported only
 // with PeerClosed), EPOLLHUP or EPOLLERR. Bytes may still be left to read.
 func (e Event) Closed() bool {

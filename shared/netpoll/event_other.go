@@ -20,5 +20,8 @@ func (e Event) Readable() bool { return false }
 // Writable is false here.
 func (e Event) Writable() bool { return false }
 
+// Urgent is false here.
+func (e Event) Urgent() bool { return false }
+
 // Closed is false here.
 func (e Event) Closed() bool { return false }

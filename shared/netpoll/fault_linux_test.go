@@ -71,6 +71,7 @@ func TestEveryCallFailsAsItsManualPageLists(t *testing.T) {
 		}},
 		{CallSetsockopt, nil, []syscall.Errno{unix.EBADF, unix.ENOPROTOOPT}, func() error { return SetLinger0(a) }},
 		{CallGetsockopt, nil, []syscall.Errno{unix.EBADF, unix.ENOTSOCK}, func() error { return ConnectError(&c, a) }},
+		{CallIoctl, &c.Ioctls, []syscall.Errno{unix.EBADF, unix.ENOTTY}, func() error { _, err := Unacknowledged(&c, a); return err }},
 	} {
 		t.Run(w.call.String(), func(t *testing.T) {
 			for _, errno := range w.errnos {

@@ -1,6 +1,7 @@
 package netpoll
 
 import (
+	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -152,4 +153,28 @@ func limitDescriptors(t *testing.T, above int) {
 	require.NoError(t, err)
 	require.NoError(t, unix.Close(lowest))
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest + above), Max: before.Max}))
+}
+
+// send writes text, all of it.
+func send(t testing.TB, fd int, text string) {
+	t.Helper()
+	n, err := Send(new(Counters), fd, []byte(text))
+	require.NoError(t, err)
+	require.Equal(t, len(text), n)
+}
+
+// receiveAll reads until the end of input.
+func receiveAll(t testing.TB, fd int) string {
+	t.Helper()
+	var all []byte
+	buffer := make([]byte, 4096)
+	for {
+		await(t, fd, unix.POLLIN)
+		n, err := Receive(new(Counters), fd, buffer)
+		if err == io.EOF {
+			return string(all)
+		}
+		require.NoError(t, err)
+		all = append(all, buffer[:n]...)
+	}
 }

@@ -14,8 +14,8 @@ const maxBacklog = 65535
 
 // Listen opens a listening TCP socket on address, as [ParseAddress] reads it, and answers its descriptor and the address
 // with the port that it got; port 0 lets the kernel choose. "[::]:8080" and ":8080" listen on all IPv4 and IPv6
-// addresses, "0.0.0.0:8080" on all IPv4 ones. The socket is non-blocking and closed on exec, and has SO_REUSEADDR and
-// TCP_NODELAY, which accepted sockets inherit (tcp(7)).
+// addresses, "0.0.0.0:8080" on all IPv4 ones. The socket is non-blocking and closed on exec, and has SO_REUSEADDR,
+// TCP_NODELAY and SO_OOBINLINE, which accepted sockets inherit (tcp(7), socket(7)).
 //
 // An error is one line that says what to do. It is an [*AddressInUseError] when somebody else listens there, wraps
 // [ErrShareRefused] when the kernel lacks SO_REUSEPORT, and otherwise wraps the errno.
@@ -62,6 +62,11 @@ func listenOn(fd int, a Address, o ListenOptions) (uint16, error) {
 		return 0, errno
 	}
 	if errno := setOption(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); errno != 0 {
+		return 0, errno
+	}
+	// An urgent byte (MSG_OOB) stays where it stands among the others (RFC 6093, 6): otherwise it depends on when it is read
+	// whether one of two is left out.
+	if errno := setOption(fd, unix.SOL_SOCKET, unix.SO_OOBINLINE, 1); errno != 0 {
 		return 0, errno
 	}
 	if a.ip == netip.IPv6Unspecified() {

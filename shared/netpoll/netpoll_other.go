@@ -16,6 +16,9 @@ func Accept(c *Counters, listener int) (fd int, err error) { return -1, ErrUnsup
 // ShutdownWrite answers ErrUnsupported here; see socket_linux.go.
 func ShutdownWrite(c *Counters, fd int) error { return ErrUnsupported }
 
+// Unacknowledged answers ErrUnsupported here; see socket_linux.go.
+func Unacknowledged(c *Counters, fd int) (bytes int, err error) { return 0, ErrUnsupported }
+
 // Close answers ErrUnsupported here; see socket_linux.go.
 func Close(c *Counters, fd int) error { return ErrUnsupported }
 

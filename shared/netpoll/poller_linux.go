@@ -220,8 +220,12 @@ func writeOne(eventfd int) syscall.Errno {
 	return errno
 }
 
-// Close gives both descriptors back and answers the first error. The descriptors that were added stay open.
+// Close gives both descriptors back and answers the first error. The descriptors that were added stay open. A nil Poller, of
+// a NewPoller that failed, has nothing to give back.
 func (p *Poller) Close(c *Counters) error {
+	if p == nil {
+		return nil
+	}
 	err := Close(c, p.epoll)
 	if wakeErr := Close(c, p.wake); err == nil {
 		err = wakeErr

@@ -297,7 +297,8 @@ func TestWakeUnblocks(t *testing.T) {
 	var c Counters
 	p := poller(t, &c)
 	_, attempts, done := waiting(t, p, &c)
-	require.Eventually(t, func() bool { return attempts.Load() == 1 }, patience, time.Millisecond)
+	// The runtime's own signal may have interrupted it once.
+	require.Eventually(t, func() bool { return attempts.Load() >= 1 }, patience, time.Millisecond)
 	require.NoError(t, p.Wake(new(Counters)))
 	events := <-done
 	require.Len(t, events, 1)

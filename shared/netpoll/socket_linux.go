@@ -137,6 +137,18 @@ func shutdown(fd int) syscall.Errno {
 	return errno
 }
 
+// Unacknowledged is how many bytes of those that were sent the peer's kernel has not confirmed yet (SIOCOUTQ, tcp(7)): it
+// changes as long as the peer takes bytes. EPOLLOUT tells less: it comes only when a third of the send buffer is free again.
+func Unacknowledged(c *Counters, fd int) (bytes int, err error) {
+	c.Ioctls++
+	if n, errno, injected := consult(CallIoctl, fd); injected {
+		return n, failure(errno)
+	}
+	var value int32
+	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCOUTQ, uintptr(unsafe.Pointer(&value)))
+	return int(value), failure(errno)
+}
+
 // Close is close(2) of any descriptor. Whatever it answers, the descriptor is free afterwards and its number may already be
 // another's: it must never be tried again. EINTR counts as success. An epoll forgets a closed descriptor by itself.
 func Close(c *Counters, fd int) error {

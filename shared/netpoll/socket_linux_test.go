@@ -5,6 +5,7 @@ import (
 	"io"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -268,4 +269,51 @@ func TestConnectFromForeignAddress(t *testing.T) {
 	require.Equal(t, -1, fd)
 	require.Equal(t, Counters{Closes: 1}, c)
 	require.Equal(t, before, openDescriptors(t))
+}
+
+// What the peer's kernel has confirmed is not held any more; what it has no room for is.
+func TestUnacknowledged(t *testing.T) {
+	server, client := connection(t)
+	var c Counters
+	require.NoError(t, unix.SetsockoptInt(client, unix.SOL_SOCKET, unix.SO_RCVBUF, 4096))
+	full := 0
+	for err := error(nil); err == nil; {
+		var n int
+		n, err = Send(&c, server, make([]byte, 1<<20))
+		full += n
+	}
+	var held int
+	require.Eventually(t, func() bool {
+		before := held
+		var err error
+		held, err = Unacknowledged(&c, server)
+		require.NoError(t, err)
+		return held > 0 && held == before
+	}, patience, 10*time.Millisecond)
+	require.Less(t, held, full)
+
+	taken := 0
+	buffer := make([]byte, 1<<20)
+	require.Eventually(t, func() bool {
+		if n, err := Receive(&c, client, buffer); err == nil {
+			taken += n
+		}
+		left, err := Unacknowledged(&c, server)
+		require.NoError(t, err)
+		return left == 0 && taken == full
+	}, patience, time.Millisecond)
+	require.NotZero(t, c.Ioctls)
+}
+
+// An urgent byte stands where it was sent, and two of them stay both.
+func TestUrgentBytesStayInLine(t *testing.T) {
+	server, client := connection(t)
+	for _, part := range []struct {
+		text  string
+		flags int
+	}{{"ab", 0}, {"c", unix.MSG_OOB}, {"de", 0}, {"f", unix.MSG_OOB}, {"g", 0}} {
+		require.NoError(t, unix.Sendto(client, []byte(part.text), part.flags, nil))
+	}
+	require.NoError(t, unix.Shutdown(client, unix.SHUT_WR))
+	require.Equal(t, "abcdefg", receiveAll(t, server))
 }
