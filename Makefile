@@ -198,7 +198,7 @@ classroom: $(bin)/ladder
 	@exec $(bin)/ladder classroom $(FILES) $(ARGS)
 
 workshop-proof:
-	QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m ./docs/workshop -run TestProof $(ARGS)
+	QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m ./bench/workshop -run TestProof $(ARGS)
 
 ### One stage, 0 to 5
 ## stage3 run | runs it until Ctrl-C; so does make stage3 alone

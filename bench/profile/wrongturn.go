@@ -3,7 +3,6 @@ package profile
 import (
 	"bytes"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -20,13 +19,13 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-//go:embed wrongturns/*.yaml
-var turnFiles embed.FS
+// turnsFolder has a file for each of them, from the root of the repository.
+const turnsFolder = "bench/variants/wrong-turns"
 
 // turnOrder is the order in which they are listed.
 var turnOrder = []string{"router", "linking", "fixed-buffer", "sendmsg", "256-bytes", "stopping-early"}
 
-// turn is a wrong turn: a change that looks right. wrongturns/README.md explains
+// turn is a wrong turn: a change that looks right. its folder's README.md explains
 // the fields.
 type turn struct {
 	Name      string     `yaml:"name"`
@@ -69,10 +68,10 @@ type benchmark struct {
 }
 
 // readTurns reads all that there are.
-func readTurns() ([]turn, error) {
+func readTurns(root string) ([]turn, error) {
 	var out []turn
 	for _, name := range turnOrder {
-		b, err := turnFiles.ReadFile("wrongturns/" + name + ".yaml")
+		b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(turnsFolder), name+".yaml"))
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +99,11 @@ original against itself beside it. Without a name, list them.`,
 		Example: "  ladder wrong-turn\n  ladder wrong-turn router",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := readTurns()
+			root, err := run.Root()
+			if err != nil {
+				return err
+			}
+			all, err := readTurns(root)
 			if err != nil {
 				return err
 			}

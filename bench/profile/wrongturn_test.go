@@ -17,9 +17,9 @@ import (
 const testRoot = "../.."
 
 func TestEveryWrongTurnIsComplete(t *testing.T) {
-	all, err := readTurns()
+	all, err := readTurns(testRoot)
 	require.NoError(t, err)
-	files, err := filepath.Glob("wrongturns/*.yaml")
+	files, err := filepath.Glob(filepath.Join(testRoot, turnsFolder, "*.yaml"))
 	require.NoError(t, err)
 	require.Len(t, all, len(files))
 	for i, turn := range all {
@@ -54,7 +54,7 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a stage for each")
 	}
-	all, err := readTurns()
+	all, err := readTurns(testRoot)
 	require.NoError(t, err)
 	stages, err := run.Stages(testRoot)
 	require.NoError(t, err)
@@ -177,7 +177,7 @@ func TestVerdictGoesByTheNoise(t *testing.T) {
 // The kernel enters sendmsg through functions that sendto has not: all of them
 // are the call around tcp_sendmsg.
 func TestCallAroundSending(t *testing.T) {
-	all, err := readTurns()
+	all, err := readTurns(testRoot)
 	require.NoError(t, err)
 	var e evidence
 	for _, turn := range all {
@@ -210,7 +210,7 @@ func TestSentencesFitTheLine(t *testing.T) {
 	j.out = &out
 	j.say("%s", strings.Repeat("seven letters ", 40))
 	j.row("%-9s|", "a")
-	all, err := readTurns()
+	all, err := readTurns(testRoot)
 	require.NoError(t, err)
 	for _, turn := range all {
 		j.paragraph("Why it looks right", turn.Belief)

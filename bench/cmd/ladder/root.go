@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
+	"github.com/qps-ladder/qps-ladder/bench/site"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
-	"github.com/qps-ladder/qps-ladder/docs/site"
-	"github.com/qps-ladder/qps-ladder/docs/workshop"
+	"github.com/qps-ladder/qps-ladder/bench/workshop"
 )
 
 func newRoot() *cobra.Command {

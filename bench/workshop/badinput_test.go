@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // Bad code is told apart from wrong code: a clear line in good time, and no process left.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // builds is the name of the check that comes before all others.

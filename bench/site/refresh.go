@@ -222,7 +222,7 @@ func (r *refresh) ablation(ctx context.Context, root, command, data string) erro
 	for _, item := range file.Also {
 		name := names.server(item.Server)
 		if servers[name].Path == "" {
-			return fmt.Errorf("variants.yaml: there is no server %q", item.Server)
+			return fmt.Errorf("ablation.yaml: there is no server %q", item.Server)
 		}
 		if err := put(name, item.Workload); err != nil {
 			return err

@@ -1,8 +1,8 @@
 // Package workshop is what the exercises run on: it lays out the code that a learner starts from,
 // builds and grades what became of it, gives hints, shows the reference, and keeps track.
 //
-// An exercise is a folder in exercises/ that holds only what differs from the stage it builds on, so that a
-// fix to a stage reaches every exercise:
+// An exercise is a folder in docs/workshop/exercises that holds only what differs from the stage it
+// builds on, so that a fix to a stage reaches every exercise:
 //
 //	exercise.yaml    title, base stage, reference, files that may change, checks with their limits
 //	EXERCISE.md      what you see, what to reach, what is out of bounds

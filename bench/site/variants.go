@@ -15,7 +15,7 @@ import (
 )
 
 // A variant is a stage with a part of its step taken back or put in, so that
-// what the parts bring can be measured apart. docs/ablation/variants.yaml lists
+// what the parts bring can be measured apart. bench/variants/ablation.yaml lists
 // them.
 type variant struct {
 	Name    string    `yaml:"name"`
@@ -43,7 +43,7 @@ type compare struct {
 	Metric   string `yaml:"metric"` // "held" compares what an idle connection holds; else speed and CPU
 }
 
-// variantsFile is docs/ablation/variants.yaml.
+// variantsFile is bench/variants/ablation.yaml.
 type variantsFile struct {
 	Variants []variant `yaml:"variants"`
 	Also     []struct {
@@ -53,7 +53,7 @@ type variantsFile struct {
 }
 
 func readVariants(root string) (*variantsFile, error) {
-	path := filepath.Join(root, "docs", "ablation", "variants.yaml")
+	path := filepath.Join(root, "bench", "variants", "ablation.yaml")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

@@ -6,5 +6,5 @@
 // calls ([witness]). The larger one counts, and a difference is a finding of its own, since a counter can
 // be made up.
 //
-// [witness]: https://pkg.go.dev/github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness
+// [witness]: https://pkg.go.dev/github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness
 package grade

@@ -197,7 +197,7 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		return "", fmt.Errorf("no variant belongs to the chapter of %q", chapter)
 	}
 	d := b.results.documents[1]
-	return g.String() + fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs; %d rounds. What each variant changes stands in <code>docs/ablation/variants.yaml</code>.</p>`,
+	return g.String() + fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs; %d rounds. What each variant changes stands in <code>bench/variants/ablation.yaml</code>.</p>`,
 		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds), nil
 }
 

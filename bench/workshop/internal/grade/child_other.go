@@ -5,7 +5,7 @@ package grade
 import (
 	"os/exec"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 )
 
 func startChild(*exec.Cmd) (process, error) { return nil, witness.ErrUnsupported }

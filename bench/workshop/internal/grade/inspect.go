@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 )
 
 // Inspect starts the server once, under watch where that is possible, and says what it does that no

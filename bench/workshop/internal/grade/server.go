@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 )
 
 const (

@@ -134,7 +134,7 @@ func newRefresh() *cobra.Command {
   ladder     what make ladder measures
   split      stage1 beside stage0, the generator on a CPU of its own
   peers      stage5 beside the servers of other libraries
-  ablation   the variants of docs/ablation/variants.yaml, beside their stages
+  ablation   the variants of bench/variants/ablation.yaml, beside their stages
   profiles   where the CPU time of each stage goes: the table and the flame graphs
 
 The figures in README.md and in the stages' READMEs are written anew from them.

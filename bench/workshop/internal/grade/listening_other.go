@@ -2,6 +2,6 @@
 
 package grade
 
-import "github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+import "github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 
 func listening(int) ([]string, error) { return nil, witness.ErrUnsupported }

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 )
 
 // asServer, in the environment, makes the test binary a server of that kind.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // suiteLimit is far more than the common suite takes anywhere.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // proofVariable says how much is proved: "" builds every variant of every exercise and grades those of one;

@@ -5,7 +5,7 @@ package grade
 import (
 	"sync"
 
-	"github.com/qps-ladder/qps-ladder/docs/workshop/internal/witness"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 )
 
 type record struct {
