@@ -132,6 +132,7 @@ func TestStop(t *testing.T) {
 		p := start(t, "dead")
 		require.Equal(t, 1, p.wait())
 		require.Equal(t, "stage7-fake: the server ended by itself\n", p.stderr.String())
+		require.True(t, p.fake.closed)
 	})
 }
 
@@ -162,6 +163,9 @@ func TestCannotServe(t *testing.T) {
 			require.Equal(t, c.code, p.wait())
 			require.Empty(t, p.ready)
 			require.Equal(t, "stage7-fake: "+strings.ReplaceAll(c.line, "LIMIT", fmt.Sprint(limit.Max))+"\n", p.stderr.String())
+			if c.manner == "taken" {
+				require.True(t, p.fake.closed, "what a Start opens before it fails is for Close")
+			}
 		})
 	}
 }

@@ -36,7 +36,7 @@ type Config struct {
 
 	Acceptor bool  // one acceptor that hands connections out, in place of a listener for each loop
 	Overlap  bool  // share the port with an older process of the same user
-	Pin      bool  // bind loop i to CPUs[i % len(CPUs)]
+	Pin      bool  // bind loop i to CPUs[i % len(CPUs)], as PinLoop does
 	CPUs     []int // the CPUs that this process may use; never empty
 
 	Admin  string // where the admin listener is asked for; "" means none. Run serves it
@@ -45,6 +45,8 @@ type Config struct {
 
 	App Handler   // answers the requests; safe for any number of goroutines
 	Err io.Writer // for log lines, one Write each; safe for any number of goroutines
+
+	pinFailed uint32 // 1 once PinLoop has told of it; atomic
 }
 
 // Handler answers requests, as app.App does.
@@ -54,11 +56,12 @@ type Handler interface {
 	Serve(q *http1.Request, s *http1.Response)
 }
 
-// Server is one stage's server. Start comes first; Loops may be called at any time after that; the
-// others from any goroutine.
+// Server is one stage's server. Start comes first, and once; Loops may be called at any time after that;
+// the others from any goroutine. After a Start that failed, only Close may follow, and does.
 type Server interface {
 	// Start listens, starts the loops and returns; addr is where, with the port that was taken. After an
-	// error, which is one line for a person to read, nothing is left running.
+	// error, which is one line for a person to read, nothing is left running. What it had opened by then
+	// it may leave to Close.
 	Start() (addr string, err error)
 	// Drain begins a graceful stop and returns at once. A second call changes nothing.
 	Drain()
@@ -66,8 +69,9 @@ type Server interface {
 	Wait()
 	// Kill makes the loops close everything at once, and returns before they have.
 	Kill()
-	// Close gives back what the loops were woken with. It comes last: no loop may run, and no other call
-	// may be under way or follow.
+	// Close gives back every descriptor that the loops have not closed themselves. It comes last, and once:
+	// after Wait has returned, or after Start has failed, wherever it stopped: with some loops made and
+	// others not, with a poller and no listener. No other call may be under way or follow.
 	Close()
 	// Loops has the counters of each loop thread, in an order that does not change.
 	Loops() []*netpoll.Published
@@ -158,6 +162,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	}
 	addr, err := server.Start()
 	if err != nil {
+		server.Close()
 		return fail(exitFailed, err)
 	}
 	ready := fmt.Sprintf("ready stage=%s pid=%d addr=%s workers=%d gomaxprocs=%d", stage, os.Getpid(), addr, o.Workers, o.gomaxprocs)
@@ -174,6 +179,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	}()
 	select {
 	case <-ended:
+		server.Close()
 		return fail(exitFailed, fmt.Errorf("the server ended by itself"))
 	case <-signals:
 	}

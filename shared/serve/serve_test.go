@@ -54,9 +54,10 @@ func newFake(c *Config, manner string) (*fake, error) {
 func (f *fake) Start() (string, error) {
 	switch f.manner {
 	case "taken":
+		f.end()
 		return "", &netpoll.AddressInUseError{Address: f.config.Addr}
 	case "dead":
-		close(f.ended)
+		f.end()
 	case "hungry":
 		for {
 			// Not os.Open, which would make the runtime open what its timers need.
@@ -86,9 +87,12 @@ func (f *fake) Wait() { <-f.ended }
 func (f *fake) Close() {
 	select {
 	case <-f.ended:
-		f.closed = true
 	default:
 		panic("closed before the loops have ended")
 	}
+	if f.closed {
+		panic("closed twice")
+	}
+	f.closed = true
 }
 func (f *fake) Loops() []*netpoll.Published { return f.loops }
