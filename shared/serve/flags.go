@@ -59,7 +59,7 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.number(&o.gomaxprocs, "gomaxprocs", 0, 0, maxWorkers+2, "threads that run Go code; 0: by the workers")
 	f.admin(&o.Admin, "admin", "profiles and counters; :port is on loopback")
 	f.folder(&o.Static, "static", "serves a folder under /static/")
-	f.bytes(&o.staticMemory, "static-memory", 64<<20, maxStatic, "of its files in memory; no larger one")
+	f.bytes(&o.staticMemory, "static-memory", 64<<20, maxStatic, "most bytes of files held, or of one file")
 	// -h keeps quiet about what is there for the tests and the Makefile.
 	f.BoolVar(&o.Poison, "poison", false, "")
 	f.BoolVar(&o.testRoutes, "test-routes", false, "")
