@@ -58,6 +58,7 @@ func (c *conn) parse(request *http1.Request, head *http1.Head, b []byte) http1.F
 type headerViews struct {
 	parser *wildcat.HTTPParser
 	count  int
+	values []string // what Values has handed out for the present request
 }
 
 // limit says how many fields the present request has. The parser leaves those
@@ -68,6 +69,8 @@ func (h *headerViews) limit(count int) {
 		clear(h.parser.Headers[count:h.count])
 	}
 	h.count = count
+	clear(h.values)
+	h.values = h.values[:0]
 }
 
 // Get implements http1.Headers.
@@ -83,4 +86,19 @@ func (h *headerViews) Get(name string) string {
 		}
 	}
 	return ""
+}
+
+// Values implements http1.Headers.
+func (h *headerViews) Values(name string) []string {
+	if name == "Host" || name == "Transfer-Encoding" {
+		return nil
+	}
+	from := len(h.values)
+	for i := range h.count {
+		field := &h.parser.Headers[i]
+		if len(field.Name) == len(name) && strings.EqualFold(http1.View(field.Name), name) {
+			h.values = append(h.values, strings.TrimRight(http1.View(field.Value), " \t\r"))
+		}
+	}
+	return h.values[from:len(h.values):len(h.values)]
 }

@@ -14,6 +14,9 @@ type Options struct {
 	TestRoutes bool
 	// Static is a folder whose files are served under /static/; "" means none.
 	Static string
+	// StaticMemory is how many bytes of files are held in memory at a time, for all loops together. It
+	// is the size of the largest file that is served, too: a larger one gets a 500 that says so.
+	StaticMemory int64
 }
 
 // App answers requests. Its methods may be called from any number of goroutines at a time.
@@ -64,7 +67,7 @@ func New(o Options) *App {
 		a.chains[n] = layer(a.chains[n-1])
 	}
 	if o.Static != "" {
-		a.static = openStatic(o.Static)
+		a.static = openStatic(o.Static, o.StaticMemory)
 	}
 	return a
 }
@@ -83,7 +86,7 @@ func (a *App) Close() {
 // body is the server's part.
 //
 // It panics for GET /test/panic, if there are test routes. It does not allocate, except for a
-// static file, the first requests for /bytes/ and /async-middleware/, and a Scratch that is too small.
+// file under /static/, the first requests for /bytes/ and /async-middleware/, and a Scratch that is too small.
 func (a *App) Serve(q *http1.Request, s *http1.Response) {
 	switch q.Path {
 	case "/":

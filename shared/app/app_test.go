@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 	"unsafe"
 
@@ -22,10 +18,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fields is the plainest http1.Headers.
+// fields is the plainest http1.Headers: each field has one line.
 type fields map[string]string
 
 func (f fields) Get(name string) string { return f[name] }
+
+func (f fields) Values(name string) []string {
+	if value, ok := f[name]; ok {
+		return []string{value}
+	}
+	return nil
+}
 
 func newApp(t testing.TB, o Options) *App {
 	a := New(o)
@@ -237,104 +240,6 @@ func FuzzJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		require.Equal(t, standardJSON(t, text), string(appendJSON(nil, text)))
 	})
-}
-
-func TestStatic(t *testing.T) {
-	folder := t.TempDir()
-	inside := filepath.Join(folder, "site")
-	modified := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
-	write := func(name, text string) {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
-		require.NoError(t, os.Chtimes(path, modified, modified))
-	}
-	write("secret.txt", "secret")
-	write("site/index.html", "<p>home")
-	write("site/a/index.html", "<p>a")
-	write("site/a/b.CSS", "p{}")
-	write("site/a/two words", "words")
-	write("site/.hidden", "hidden")
-	write("site/.git/config", "hidden")
-	write("site/empty.txt", "")
-	if runtime.GOOS != "windows" {
-		require.NoError(t, os.Symlink("../secret.txt", filepath.Join(inside, "out.txt")))
-		require.NoError(t, os.Symlink("a/b.CSS", filepath.Join(inside, "in.css")))
-	}
-	a := newApp(t, Options{Static: inside})
-
-	for path, want := range map[string]struct {
-		status            int
-		contentType, body string
-	}{
-		"/static/":                  {200, "text/html; charset=utf-8", "<p>home"},
-		"/static/index.html":        {200, "text/html; charset=utf-8", "<p>home"},
-		"/static/a/":                {200, "text/html; charset=utf-8", "<p>a"},
-		"/static/a/b.CSS":           {200, "text/css; charset=utf-8", "p{}"},
-		"/static/a/two words":       {200, "application/octet-stream", "words"},
-		"/static/empty.txt":         {200, http1.TextPlain, ""},
-		"/static/a":                 {404, http1.TextPlain, "404 Not Found\n"},
-		"/static":                   {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/none":              {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/none/":             {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/../secret.txt":     {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/a/../index.html":   {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/./index.html":      {404, http1.TextPlain, "404 Not Found\n"},
-		"/static//index.html":       {404, http1.TextPlain, "404 Not Found\n"},
-		"/static//etc/passwd":       {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/a//":               {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/.hidden":           {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/.git/config":       {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/out.txt":           {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/index.html\x00":    {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/index.html/":       {404, http1.TextPlain, "404 Not Found\n"},
-		"/static/a\\..\\..\\secret": {404, http1.TextPlain, "404 Not Found\n"},
-	} {
-		s := serve(a, "GET", path)
-		require.Equal(t, want.status, s.Status, path)
-		require.Equal(t, want.contentType, s.ContentType, path)
-		require.Equal(t, want.body, string(s.Body), path)
-		require.True(t, s.Stable, path)
-		if want.status != 200 {
-			require.Empty(t, s.ETag+s.LastModified, path)
-		}
-	}
-	if runtime.GOOS != "windows" {
-		require.Equal(t, "p{}", string(serve(a, "GET", "/static/in.css").Body))
-	}
-	require.Equal(t, 405, serve(a, "POST", "/static/index.html").Status)
-
-	first := serve(a, "HEAD", "/static/")
-	require.Equal(t, "Fri, 02 Jan 2026 03:04:05 GMT", first.LastModified)
-	for _, c := range []struct {
-		name   string
-		status int
-		fields fields
-	}{
-		{"same tag", 304, fields{"If-None-Match": first.ETag}},
-		{"same tag, weak, in a list", 304, fields{"If-None-Match": `"x", W/` + first.ETag}},
-		{"any tag", 304, fields{"If-None-Match": "*"}},
-		{"another tag, though not newer", 200, fields{"If-None-Match": `"x"`, "If-Modified-Since": first.LastModified}},
-		{"not newer", 304, fields{"If-Modified-Since": first.LastModified}},
-		{"newer", 200, fields{"If-Modified-Since": "Fri, 02 Jan 2026 03:04:04 GMT"}},
-		{"no date", 200, fields{"If-Modified-Since": "yesterday"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var s http1.Response
-			a.Serve(&http1.Request{Method: "GET", Path: "/static/", Headers: c.fields}, &s)
-			require.Equal(t, c.status, s.Status)
-			require.Equal(t, first.ETag, s.ETag)
-			require.Equal(t, first.LastModified, s.LastModified)
-			if c.status == 304 {
-				require.Empty(t, s.Body)
-				require.Empty(t, s.ContentType)
-			}
-		})
-	}
-
-	write("site/index.html", "<p>changed")
-	require.NotEqual(t, first.ETag, serve(a, "GET", "/static/").ETag)
-	require.Equal(t, 404, serve(newApp(t, Options{Static: filepath.Join(folder, "none")}), "GET", "/static/").Status)
 }
 
 // viewOf is a string that shares its bytes with b, as a stage's views do.

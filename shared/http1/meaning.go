@@ -4,17 +4,17 @@ import "math"
 
 // meaning is what the fields that the judge must know have said so far.
 type meaning struct {
-	hosts        int  // Host fields
-	badHost      bool // one of them is not valid
-	lengths      int  // Content-Length fields
-	badLength    *Fault
-	length       Span // the first value, as text
-	encodings    int  // Transfer-Encoding fields
-	codings      codings
-	expectations int // Expect fields
-	badExpect    bool
-	close        bool // Connection: close
-	keepAlive    bool // Connection: keep-alive
+	hosts     int  // Host fields
+	badHost   bool // one of them is not valid
+	lengths   int  // Content-Length fields
+	badLength *Fault
+	length    Span // the first value, as text
+	encodings int  // Transfer-Encoding fields
+	codings   codings
+	continues bool // Expect: 100-continue
+	badExpect bool // another expectation
+	close     bool // Connection: close
+	keepAlive bool // Connection: keep-alive
 }
 
 // readField reads the line of a known field, which ends at offset end.
@@ -52,22 +52,20 @@ func (j *Judge) readField(b []byte, end int) {
 		j.head.TransferEncoding = Span{int32(f.line), int32(end)}
 		m.codings.read(value)
 	case expectField:
-		m.expectations++
-		m.badExpect = m.badExpect || !equalFold(value, "100-continue")
+		m.readList(value, (*meaning).readExpectation)
 	case connectionField:
-		m.readConnection(value)
+		m.readList(value, (*meaning).readOption)
 	}
 }
 
-// readConnection reads a list of connection options in any case (RFC 9110, 7.6.1). What is no option
-// that matters is passed over, malformed or not.
-func (m *meaning) readConnection(list []byte) {
+// readList has each member of a list read, the empty ones too (RFC 9110, 5.6.1).
+func (m *meaning) readList(list []byte, read func(*meaning, []byte)) {
 	look(len(list))
-	from, to := 0, 0 // the option under way, without blanks around it
+	from, to := 0, 0 // the member under way, without blanks around it
 	for i, c := range list {
 		switch {
 		case c == ',':
-			m.readOption(list[from:to])
+			read(m, list[from:to])
 			from, to = i+1, i+1
 		case !isBlank(c):
 			to = i + 1
@@ -75,9 +73,23 @@ func (m *meaning) readConnection(list []byte) {
 			from, to = i+1, i+1
 		}
 	}
-	m.readOption(list[from:to])
+	read(m, list[from:to])
 }
 
+// readExpectation reads a member of Expect, in any case (RFC 9110, 10.1.1). An empty one does not
+// count (RFC 9110, 5.6.1.2). No comma in quotes needs care: what has quotes is another expectation.
+func (m *meaning) readExpectation(member []byte) {
+	switch {
+	case len(member) == 0:
+	case equalFold(member, "100-continue"):
+		m.continues = true
+	default:
+		m.badExpect = true
+	}
+}
+
+// readOption reads a connection option, in any case (RFC 9110, 7.6.1). What is no option that
+// matters is passed over, malformed or not.
 func (m *meaning) readOption(option []byte) {
 	switch {
 	case equalFold(option, "close"):
@@ -87,8 +99,8 @@ func (m *meaning) readOption(option []byte) {
 	}
 }
 
-// judge decides at the end of the head what the whole of it means, the worst fault first, and completes
-// the head.
+// judge decides at the end of the head what the whole of it means, the worst fault first, and
+// completes the head.
 func (j *Judge) judge() *Fault {
 	h, m := &j.head, &j.meaning
 	if j.major != 1 {
@@ -117,12 +129,11 @@ func (j *Judge) judge() *Fault {
 	h.Headers = j.fields.count
 	h.Chunked = m.codings.chunked
 	h.KeepAlive = !m.close && (m.keepAlive || h.Minor > 0)
-	if m.expectations > 0 && h.Minor > 0 {
-		// Several fields are one list, and a list is not exactly 100-continue.
-		if m.badExpect || m.expectations > 1 {
+	if h.Minor > 0 { // HTTP/1.0 has no expectations (RFC 9110, 10.1.1)
+		if m.badExpect {
 			return faultExpectation
 		}
-		h.ExpectContinue = h.Chunked || h.ContentLength > 0
+		h.ExpectContinue = m.continues && (h.Chunked || h.ContentLength > 0)
 	}
 	if h.ContentLength > j.maxBody {
 		return faultDeclaredSize

@@ -8,16 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type headerMap map[string]string
-
-func (m headerMap) Get(name string) string { return m[name] }
-
 func TestRequestHeader(t *testing.T) {
 	var q Request
 	require.Empty(t, q.Header("A"))
-	q.Headers = headerMap{"A": "b"}
+	require.Empty(t, q.Values("A"))
+	q.Headers = http.Header{"A": {"b", "", "d"}}
 	require.Equal(t, "b", q.Header("A"))
+	require.Equal(t, []string{"b", "", "d"}, q.Values("A"))
 	require.Empty(t, q.Header("C"))
+	require.Empty(t, q.Values("C"))
 }
 
 func TestResponseError(t *testing.T) {

@@ -163,8 +163,10 @@ func referenceMeaning(method, major, minor string, lines [][][]byte, maxBody int
 	if other {
 		return 501
 	}
-	if expectation := strings.Join(values["expect"], ","); minor != "0" && len(values["expect"]) > 0 && !equalASCII(expectation, "100-continue") {
-		return 417
+	for member := range strings.SplitSeq(strings.Join(values["expect"], ","), ",") {
+		if member = strings.Trim(member, " \t"); minor != "0" && member != "" && !equalASCII(member, "100-continue") {
+			return 417
+		}
 	}
 	if size.Cmp(big.NewInt(maxBody)) > 0 {
 		return 413

@@ -6,6 +6,12 @@ type Headers interface {
 	// the blanks around it, or "" if there is none. Host and Transfer-Encoding are never there: the
 	// first is Request.Host, the second is about the connection and not the request.
 	Get(canonicalName string) string
+	// Values returns the value of each line of the field, in the order of the request, each as Get
+	// returns it; none if there is no such field. A line may have no value: "" is one of the
+	// values. For a field that is a list, all lines together are the list (RFC 9110, 5.3). The
+	// slice is the request's, as the strings are: not to be changed, nor kept when the handler
+	// returns.
+	Values(canonicalName string) []string
 }
 
 // Request is a judged request, as a handler gets it.
@@ -38,4 +44,13 @@ func (r *Request) Header(name string) string {
 		return ""
 	}
 	return r.Headers.Get(name)
+}
+
+// Values returns the value of each line of the field with this canonical name, as Headers.Values
+// does.
+func (r *Request) Values(name string) []string {
+	if r.Headers == nil {
+		return nil
+	}
+	return r.Headers.Values(name)
 }

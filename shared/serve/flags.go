@@ -20,16 +20,18 @@ const (
 	maxWorkers   = 1024
 	maxTime      = 8760 * time.Hour // a year: no deadline in nanoseconds overflows
 	maxBodyLimit = 1 << 30          // a body is held in memory as a whole
+	maxStatic    = 1 << 40          // far below what a process can address
 	minFiles     = 16               // below it, the runtime itself lacks descriptors
 )
 
 // options is a Config and what only Run needs to know.
 type options struct {
 	Config
-	gomaxprocs int // 0: by the number of workers
-	maxFiles   int // 0: the hard limit
-	testRoutes bool
-	foreground bool
+	gomaxprocs   int   // 0: by the number of workers
+	maxFiles     int   // 0: the hard limit
+	staticMemory int64 // bytes, see app.Options
+	testRoutes   bool
+	foreground   bool
 }
 
 // parse reads the flags. Either it returns the text that -h asks for, or an error in one line, or options that are
@@ -58,6 +60,7 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.number(&o.gomaxprocs, "gomaxprocs", 0, 0, maxWorkers+2, "threads that run Go code; 0: by the workers")
 	f.admin(&o.Admin, "admin", "profiles and counters; :port is on loopback")
 	f.folder(&o.Static, "static", "serves a folder under /static/")
+	f.bytes(&o.staticMemory, "static-memory", 64<<20, maxStatic, "most bytes of files held, or of one file")
 	// -h keeps quiet about what is there for the tests and the Makefile.
 	f.BoolVar(&o.Poison, "poison", false, "")
 	f.BoolVar(&o.testRoutes, "test-routes", false, "")

@@ -143,7 +143,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	runtime.GOMAXPROCS(o.gomaxprocs)
 	startTimers()
 
-	routes := app.New(app.Options{TestRoutes: o.testRoutes, Static: o.Static})
+	routes := app.New(app.Options{TestRoutes: o.testRoutes, Static: o.Static, StaticMemory: o.staticMemory})
 	defer routes.Close()
 	o.App = routes
 	o.Err = stderr

@@ -97,12 +97,12 @@ func openFolder(name string) folder {
 	return folder(fd)
 }
 
-// open opens a plain file that lies inside the folder, also if links lead to it:
+// open opens a plain file that lies inside the folder, by its name without links:
 // openat2(2), RESOLVE_BENEATH. The descriptor is the caller's to close.
 func (d folder) open(name string) (descriptor int, size int64, changed time.Time, ok bool) {
 	// O_NONBLOCK keeps off a named pipe, which would hold up the loop until
 	// someone writes.
-	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	descriptor, err := unix.Openat2(int(d), name, &how)
 	for err == unix.EINTR {
 		descriptor, err = unix.Openat2(int(d), name, &how)
@@ -118,3 +118,6 @@ func (d folder) open(name string) (descriptor int, size int64, changed time.Time
 	seconds, nanoseconds := status.Mtim.Unix()
 	return descriptor, status.Size, time.Unix(seconds, nanoseconds), true
 }
+
+// closeFile closes a file that nothing is sent of.
+func closeFile(descriptor int) { unix.Close(descriptor) }

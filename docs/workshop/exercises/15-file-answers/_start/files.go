@@ -1,8 +1,8 @@
 package main
 
 import (
+	"os"
 	"strings"
-	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/app"
 	"github.com/qps-ladder/qps-ladder/shared/http1"
@@ -10,7 +10,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/serve"
 )
 
-// maxFile is up to which size a file is served, as by the app.
+// maxFile is up to which size a file is served. For a larger one the app says
+// that it is too large.
 const maxFile = 64 << 20
 
 // A file is an open file that has still to be sent, from offset on. Whoever has
@@ -37,6 +38,7 @@ func (f *file) close(c *netpoll.Counters) {
 type files struct {
 	app     serve.Handler
 	enabled bool
+	root    *os.Root // nil if the folder cannot be opened
 	folder  folder
 	opened  file
 }
@@ -44,6 +46,7 @@ type files struct {
 func newFiles(config *serve.Config) *files {
 	f := &files{app: config.App, enabled: config.Static != ""}
 	if f.enabled {
+		f.root, _ = os.OpenRoot(config.Static)
 		f.folder = openFolder(config.Static)
 	}
 	return f
@@ -68,16 +71,23 @@ func (f *files) Serve(request *http1.Request, response *http1.Response) {
 	if name == "" || name[len(name)-1] == '/' {
 		name += "index.html"
 	}
-	descriptor, size, changed, ok := -1, int64(0), time.Time{}, false
-	if !app.HiddenFile(name) {
-		descriptor, size, changed, ok = f.folder.open(name)
+	real, info, ok := app.FindFile(f.root, name)
+	if !ok || info.Size() > maxFile {
+		f.app.Serve(request, response)
+		return
 	}
+	descriptor, size, changed, ok := f.folder.open(real)
 	if !ok {
-		response.Error(404)
+		response.Error(404) // it has gone in between
+		return
+	}
+	app.FileHead(request, response, name, changed, size)
+	if response.Status == 412 { // an answer of its own, and no file
+		closeFile(descriptor)
 		return
 	}
 	f.opened = file{descriptor: descriptor, left: size, open: true}
-	if app.FileHead(request, response, name, changed, size); response.Status == 304 {
+	if response.Status == 304 {
 		f.opened.left = 0
 	}
 }

@@ -20,7 +20,7 @@ func newRequestReader() requestReader { return requestReader{} }
 // check, and everything but the fields has been found already.
 func (c *conn) parse(request *http1.Request, head *http1.Head, b []byte) http1.Fault {
 	reader := &c.loop.reader
-	reader.fields.lines = b[head.HeaderStart:head.Length]
+	reader.fields.reset(b[head.HeaderStart:head.Length])
 	*request = http1.Request{
 		Method:  http1.View(head.Method.Of(b)),
 		Target:  http1.View(head.Target.Of(b)),
@@ -43,7 +43,16 @@ func (c *conn) parse(request *http1.Request, head *http1.Head, b []byte) http1.F
 // fieldLines are the field lines of the present request, and the empty line
 // behind them. They are looked at when a handler asks for a field: most ask for
 // none.
-type fieldLines struct{ lines []byte }
+type fieldLines struct {
+	lines  []byte
+	values []string // what Values has handed out for the present request
+}
+
+func (f *fieldLines) reset(lines []byte) {
+	f.lines = lines
+	clear(f.values)
+	f.values = f.values[:0]
+}
 
 // Get implements http1.Headers.
 func (f *fieldLines) Get(name string) string {
@@ -60,4 +69,22 @@ func (f *fieldLines) Get(name string) string {
 		}
 	}
 	return ""
+}
+
+// Values implements http1.Headers.
+func (f *fieldLines) Values(name string) []string {
+	if name == "Host" || name == "Transfer-Encoding" {
+		return nil
+	}
+	from := len(f.values)
+	for rest := f.lines; len(rest) > 2; {
+		end := bytes.IndexByte(rest, '\n')
+		line := rest[:end-1]
+		rest = rest[end+1:]
+		colon := bytes.IndexByte(line, ':')
+		if colon == len(name) && strings.EqualFold(http1.View(line[:colon]), name) {
+			f.values = append(f.values, strings.Trim(http1.View(line[colon+1:]), " \t"))
+		}
+	}
+	return f.values[from:len(f.values):len(f.values)]
 }
