@@ -17,6 +17,8 @@ const maxBacklog = 65535
 // addresses, "0.0.0.0:8080" on all IPv4 ones. The socket is non-blocking and closed on exec, and has SO_REUSEADDR,
 // TCP_NODELAY and SO_OOBINLINE, which accepted sockets inherit (tcp(7), socket(7)).
 //
+// One that shares its address undoes what [Steer] has left behind there.
+//
 // An error is one line that says what to do. It is an [*AddressInUseError] when somebody else listens there, wraps
 // [ErrShareRefused] when the kernel lacks SO_REUSEPORT, and otherwise wraps the errno.
 func Listen(c *Counters, address string, o ListenOptions) (fd int, bound string, err error) {
@@ -32,6 +34,9 @@ func Listen(c *Counters, address string, o ListenOptions) (fd int, bound string,
 	}
 	switch {
 	case err == nil:
+		if o.Share {
+			join(fd)
+		}
 		a.port = port
 		return fd, a.String(), nil
 	case errors.Is(err, unix.EADDRINUSE):

@@ -13,6 +13,9 @@ import (
 
 var claimAndShare = ListenOptions{Claim: true, Share: true}
 
+// wildcards makes an address to connect to of one that a listener is bound to.
+var wildcards = strings.NewReplacer("0.0.0.0", "127.0.0.1", "[::]", "[::1]")
+
 // foreign is a socket as another program might open it, with SO_REUSEADDR, bound to address.
 func foreign(t *testing.T, bound string, reusePort bool) int {
 	t.Helper()
@@ -89,7 +92,7 @@ func TestSharedListenersShareConnections(t *testing.T) {
 				require.Equal(t, bound, joined)
 				listeners = append(listeners, fd)
 			}
-			target := strings.NewReplacer("0.0.0.0", "127.0.0.1", "[::]", "[::1]").Replace(bound)
+			target := wildcards.Replace(bound)
 			const connections = 200
 			for range connections {
 				dial(t, Address{}, target)

@@ -30,6 +30,17 @@ func Listen(c *Counters, address string, o ListenOptions) (fd int, bound string,
 	return -1, "", ErrUnsupported
 }
 
+// A Steering is for Steer; see steer_linux.go.
+type Steering uint8
+
+const (
+	SteerAway Steering = iota
+	SteerClose
+)
+
+// Steer does nothing here; see steer_linux.go.
+func Steer(s Steering) bool { return false }
+
 // Connect answers ErrUnsupported here; see connect_linux.go.
 func Connect(c *Counters, source, target Address) (fd int, err error) { return -1, ErrUnsupported }
 

@@ -89,6 +89,10 @@ const (
 // killTime is how long loops may take to end once they were told to close everything at once.
 const killTime = 5 * time.Second
 
+// settleTime is how long handshakes may take that are under way when a successor gets the new connections: a round trip over
+// most of the internet. Those that take longer are reset.
+const settleTime = 200 * time.Millisecond
+
 // Main runs the stage with the process's own arguments and ends the process.
 func Main(stage string, f Factory) {
 	os.Exit(Run(stage, f, os.Args[1:], os.Stdout, os.Stderr))
@@ -186,16 +190,31 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	if isTerminal(stderr) {
 		fmt.Fprintf(stderr, "%s: draining, for %s at most; a second signal ends it\n", stage, short(o.Grace))
 	}
-	server.Drain()
+	drain := sync.OnceFunc(server.Drain)
+	var settled <-chan time.Time
+	if netpoll.Steer(netpoll.SteerAway) {
+		// A successor gets the new connections. We go on for those whose handshakes are under way with us.
+		settled = time.After(settleTime)
+	} else {
+		drain()
+	}
 	grace := time.NewTimer(o.Grace)
 	defer grace.Stop()
-	select {
-	case <-ended:
-		server.Close()
-		return exitStopped
-	case <-grace.C:
-	case <-signals:
+	for waiting := true; waiting; {
+		select {
+		case <-settled:
+			netpoll.Steer(netpoll.SteerClose)
+			drain()
+		case <-ended:
+			server.Close()
+			return exitStopped
+		case <-grace.C:
+			waiting = false
+		case <-signals:
+			waiting = false
+		}
 	}
+	drain()
 	server.Kill()
 	last := time.NewTimer(killTime)
 	defer last.Stop()
