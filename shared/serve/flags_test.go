@@ -17,7 +17,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, options{Config: Config{
 		Stage: "stage7-fake", Addr: "127.0.0.1:8080",
 		IdleTimeout: time.Minute, HeadTimeout: 10 * time.Second, BodyTimeout: 10 * time.Second, BodyTotal: time.Minute,
-		WriteTimeout: 10 * time.Second, LingerTimeout: time.Second, Grace: 5 * time.Second,
+		WriteTimeout: 10 * time.Second, WriteTotal: 10 * time.Minute, LingerTimeout: time.Second, Grace: 5 * time.Second,
 		MaxBody: 1 << 20,
 	}}, o)
 }
@@ -26,7 +26,7 @@ func TestEveryFlag(t *testing.T) {
 	folder := t.TempDir()
 	o, _, err := parse("stage7-fake", []string{
 		"-addr", "[::1]:0", "--workers=3", "-idle-timeout", "1ms", "--head-timeout", "2s", "-body-timeout=3s", "-body-total-timeout=4s",
-		"-write-timeout=5s", "-linger-timeout=6s", "-grace=0s", "-max-body=0", "-max-conns=7", "-max-files=64", "-acceptor", "--overlap",
+		"-write-timeout=5s", "-write-total-timeout=7s", "-linger-timeout=6s", "-grace=0s", "-max-body=0", "-max-conns=7", "-max-files=64", "-acceptor", "--overlap",
 		"-pin=true", "-gomaxprocs=8", "-admin=:9090", "-static=" + folder, "-poison", "-test-routes", "-foreground",
 	})
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestEveryFlag(t *testing.T) {
 		Config: Config{
 			Stage: "stage7-fake", Addr: "[::1]:0", Workers: 3,
 			IdleTimeout: time.Millisecond, HeadTimeout: 2 * time.Second, BodyTimeout: 3 * time.Second, BodyTotal: 4 * time.Second,
-			WriteTimeout: 5 * time.Second, LingerTimeout: 6 * time.Second, Grace: 0,
+			WriteTimeout: 5 * time.Second, WriteTotal: 7 * time.Second, LingerTimeout: 6 * time.Second, Grace: 0,
 			MaxBody: 0, MaxConns: 7, Acceptor: true, Overlap: true, Pin: true,
 			Admin: "127.0.0.1:9090", Static: folder, Poison: true,
 		},
@@ -81,6 +81,7 @@ func TestBadFlags(t *testing.T) {
 		{`want a time such as 10s or 500ms, from 1ms to 8760h`, []string{"-body-timeout", "10"}},
 		{`want a time such as 10s or 500ms, from 1ms to 8760h`, []string{"-body-total-timeout", "1us"}},
 		{`want a time such as 10s or 500ms, from 1ms to 8760h`, []string{"-write-timeout", "9000h"}},
+		{`want a time such as 10s or 500ms, from 1ms to 8760h`, []string{"-write-total-timeout", "0s"}},
 		{`want a time such as 10s or 500ms, from 1ms to 8760h`, []string{"-linger-timeout", "soon"}},
 		{`want a time such as 10s or 500ms, from 0s to 8760h`, []string{"-grace", "-1ns"}},
 		{`bad address "8080"`, []string{"-addr", "8080"}},
@@ -110,7 +111,7 @@ func TestHelpFitsEightyColumnsAndNamesEveryFlag(t *testing.T) {
 		for line := range strings.Lines(help) {
 			require.LessOrEqual(t, len(line), 81, line)
 		}
-		for _, name := range strings.Fields("addr workers idle-timeout head-timeout body-timeout body-total-timeout write-timeout linger-timeout " +
+		for _, name := range strings.Fields("addr workers idle-timeout head-timeout body-timeout body-total-timeout write-timeout write-total-timeout linger-timeout " +
 			"grace max-body max-conns max-files acceptor overlap pin gomaxprocs admin static h") {
 			require.Contains(t, help, "\n  -"+name+" ")
 		}

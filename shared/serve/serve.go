@@ -26,7 +26,8 @@ type Config struct {
 	HeadTimeout   time.Duration // from a head's first byte to its last
 	BodyTimeout   time.Duration // between two bytes of a body
 	BodyTotal     time.Duration // from a body's first byte to its last
-	WriteTimeout  time.Duration // between two bytes that the client takes
+	WriteTimeout  time.Duration // between two bytes that the client acknowledges: what the socket still holds shrinks
+	WriteTotal    time.Duration // while output waits for the client, from when it had to wait to its last byte
 	LingerTimeout time.Duration // between the answer that closes and the close
 	Grace         time.Duration // from a signal to Kill; 0 or more. Run keeps it: a server need not
 
