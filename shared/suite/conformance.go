@@ -96,11 +96,12 @@ type exchange struct {
 	halfClose bool
 	answers   []Expected
 	closed    bool
+	overrun   bool          // the client sends on after the request that it said is its last
 	limit     time.Duration // for all of it; 0 means patience
 }
 
 func exchangesOf(c Case) []exchange {
-	whole := exchange{how: "in one piece", pieces: [][]byte{c.Bytes}, halfClose: c.HalfClose, answers: c.Answers, closed: c.Closed}
+	whole := exchange{how: "in one piece", pieces: [][]byte{c.Bytes}, halfClose: c.HalfClose, answers: c.Answers, closed: c.Closed, overrun: c.overrun()}
 	all := []exchange{whole}
 	if len(c.Bytes) > 1 {
 		e := whole
@@ -184,10 +185,19 @@ func (e exchange) receive(c *connection) error {
 			return fmt.Errorf("answer %d of %d: %w", i+1, len(e.answers), err)
 		}
 	}
-	if e.closed {
-		return c.end()
+	if !e.closed {
+		return nil
 	}
-	return nil
+	if err := c.end(); !e.overrun || !wasReset(err) {
+		return err
+	}
+	return nil // after all answers
+}
+
+// overrun says that the client ends the connection by a request of its own, and does not keep to that. A server need not linger
+// for it (RFC 9112, 9.6): once that request is answered, a reset may meet what comes behind it.
+func (c Case) overrun() bool {
+	return c.Closed && !c.HalfClose && c.Certain < len(c.Bytes) && c.Answers[len(c.Answers)-1].Status < 400
 }
 
 // checkTogether runs all cases after which the connection lives on over one connection, in an order shuffled
