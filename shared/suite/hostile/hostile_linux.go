@@ -30,6 +30,7 @@ func Run(t *testing.T) {
 		{"slow readers", slowReaders},
 		{"slow readers, default deadlines", slowReadersByDefault},
 		{"slow readers, lingering close", lingerOfSlowReader},
+		{"urgent bytes", urgentBytes},
 		{"churn", churn},
 		{"refused uploads", refusedUploads},
 		{"uploads that curl sees refused", refusedUploadsOfCurl},
