@@ -55,6 +55,7 @@ func startFaulty(t testing.TB, args ...string) *faulty {
 	require.NoError(t, err)
 	t.Cleanup(func() { f.control.Close() })
 	f.answers = bufio.NewScanner(f.control)
+	f.answers.Buffer(nil, 64<<20) // for what was recorded
 	return f
 }
 
@@ -71,6 +72,18 @@ func (f *faulty) add(t testing.TB, all ...*rule) {
 	for _, r := range all {
 		require.Equal(t, "ok", f.tell(t, "add "+r.String()))
 	}
+}
+
+// recorded ends a recording and gives it.
+func (f *faulty) recorded(t testing.TB) (calls []made) {
+	t.Helper()
+	for text := range strings.SplitSeq(strings.TrimSuffix(f.tell(t, "recorded"), ","), ",") {
+		var m made
+		_, err := fmt.Sscan(text, &m.send, &m.fd, &m.at)
+		require.NoError(t, err, "%q", text)
+		calls = append(calls, m)
+	}
+	return calls
 }
 
 func (f *faulty) clear(t testing.TB) (made int) {
@@ -289,7 +302,7 @@ func faultsAtStart(t *testing.T) {
 
 	// What it can do without.
 	for name, r := range map[string]*rule{
-		"no SO_REUSEPORT":          {call: "setsockopt", errno: syscall.ENOPROTOOPT, skip: 2, times: 1},
+		"no SO_REUSEPORT":          {call: "setsockopt", errno: syscall.ENOPROTOOPT, skip: 3, times: 1},
 		"pinning is not permitted": {call: "sched_setaffinity", errno: syscall.EINVAL, times: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
