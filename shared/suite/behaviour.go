@@ -50,6 +50,7 @@ func Behaviour(t *testing.T) {
 		{"resets", resets},
 		{"dropped connections", droppedConnections},
 
+		{"close at once", closeAtOnce},
 		{"lingering close", lingeringClose},
 		{"lingering close, time", lingerTimeout},
 		{"linger timeout after a timeout", lingerAfterTimeout},
@@ -63,6 +64,7 @@ func Behaviour(t *testing.T) {
 		{"body total timeout", bodyTotalTimeout},
 		{"write timeout", writeTimeout},
 		{"write timeout of a slow reader", writeTimeoutOfSlowReader},
+		{"write total timeout", writeTotalTimeout},
 
 		{"most connections", mostConnections},
 		{"descriptors exhausted", descriptorsExhausted},
@@ -71,6 +73,7 @@ func Behaviour(t *testing.T) {
 		{"stop by interrupt", stopByInterrupt},
 		{"stop with requests under way", stopWithRequests},
 		{"stop behind a long answer", stopBehindLongAnswer},
+		{"stop before the end of input", stopBeforeEndOfInput},
 		{"stop within grace", stopWithinGrace},
 		{"start again at once", startAgain},
 		{"port taken", portTaken},
@@ -261,6 +264,21 @@ func halfClose(t *testing.T) {
 	c.expect(t, someBytes(maxAnswerBody))
 	c.expect(t, Hello())
 	c.expectEnd(t)
+
+	// More requests, and more bytes of answers, than one turn has: no event tells of the rest.
+	for request, want := range map[string]Expected{
+		helloRequest: Hello(),
+		"GET /bytes/16384 HTTP/1.1\r\nHost: a\r\n\r\n": someBytes(16384),
+	} {
+		c = dial(t, s.Addr)
+		c.hello(t)
+		c.send(t, strings.Repeat(request, 300))
+		require.NoError(t, c.net.CloseWrite())
+		for range 300 {
+			c.expect(t, want)
+		}
+		c.expectEnd(t)
+	}
 
 	// The end comes on its own, after the answer.
 	c = dial(t, s.Addr)

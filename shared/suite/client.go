@@ -114,8 +114,10 @@ func gone(err error) bool {
 		return true
 	}
 	var op *net.OpError
-	return errors.As(err, &op) && !op.Timeout() && (strings.Contains(err.Error(), "reset by peer") || strings.Contains(err.Error(), "broken pipe"))
+	return errors.As(err, &op) && !op.Timeout() && (wasReset(err) || strings.Contains(err.Error(), "broken pipe"))
 }
+
+func wasReset(err error) bool { return err != nil && strings.Contains(err.Error(), "reset by peer") }
 
 // expectServed requires that the server answers somebody new.
 func (s *Server) expectServed(t testing.TB) {

@@ -27,6 +27,7 @@ func Clients(t *testing.T) {
 		{"net http, expect", goExpect},
 		{"net http, refused uploads", goRefusedUploads},
 		{"net http, close", goClose},
+		{"net http, no room", goNoRoom},
 		{"curl", curl},
 		{"curl, refused uploads", curlRefusedUploads},
 		{"wrk", wrk},
@@ -197,6 +198,24 @@ func runTool(t *testing.T, path string, args ...string) string {
 	out, err := c.Output()
 	require.NoError(t, err, "%s %q: %s", filepath.Base(path), args, &stderr)
 	return string(out)
+}
+
+// A client that finds no room sees the answer each time, with a body on its way too.
+func goNoRoom(t *testing.T) {
+	s := Start(t, "-max-conns", "1")
+	dial(t, s.Addr).hello(t)
+	for i := range 40 {
+		client := goClient(t)
+		method, body := "GET", ""
+		if i%2 == 1 {
+			method, body = "POST", strings.Repeat("a", 100_000)
+		}
+		answer, text := do(t, client, newRequest(t, method, "http://"+s.Addr+"/api/echo", strings.NewReader(body)))
+		require.Equal(t, 503, answer.StatusCode)
+		require.True(t, answer.Close)
+		require.Equal(t, "503 Service Unavailable\n", string(text))
+		client.CloseIdleConnections()
+	}
 }
 
 func curl(t *testing.T) {

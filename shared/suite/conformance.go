@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -97,16 +96,12 @@ type exchange struct {
 	halfClose bool
 	answers   []Expected
 	closed    bool
-	mayReset  bool          // the close may be a reset: the client has sent on behind its own last request
+	overrun   bool          // the client sends on after the request that it said is its last
 	limit     time.Duration // for all of it; 0 means patience
 }
 
 func exchangesOf(c Case) []exchange {
-	whole := exchange{how: "in one piece", pieces: [][]byte{c.Bytes}, halfClose: c.HalfClose, answers: c.Answers, closed: c.Closed}
-	if c.Closed && c.Certain < len(c.Bytes) && len(c.Answers) > 0 {
-		// After a refusal the server lingers; after a request that announced itself as the last it need not.
-		whole.mayReset = c.Answers[len(c.Answers)-1].Status < 400
-	}
+	whole := exchange{how: "in one piece", pieces: [][]byte{c.Bytes}, halfClose: c.HalfClose, answers: c.Answers, closed: c.Closed, overrun: c.overrun()}
 	all := []exchange{whole}
 	if len(c.Bytes) > 1 {
 		e := whole
@@ -193,11 +188,16 @@ func (e exchange) receive(c *connection) error {
 	if !e.closed {
 		return nil
 	}
-	err := c.end()
-	if e.mayReset && errors.Is(err, syscall.ECONNRESET) {
-		return nil
+	if err := c.end(); !e.overrun || !wasReset(err) {
+		return err
 	}
-	return err
+	return nil // after all answers
+}
+
+// overrun says that the client ends the connection by a request of its own, and does not keep to that. A server need not linger
+// for it (RFC 9112, 9.6): once that request is answered, a reset may meet what comes behind it.
+func (c Case) overrun() bool {
+	return c.Closed && !c.HalfClose && c.Certain < len(c.Bytes) && c.Answers[len(c.Answers)-1].Status < 400
 }
 
 // checkTogether runs all cases after which the connection lives on over one connection, in an order shuffled

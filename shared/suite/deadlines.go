@@ -272,6 +272,101 @@ func writeTimeoutOfSlowReader(t *testing.T) {
 	})
 }
 
+// A client that takes a little, for ever, does not keep its answer for ever: while the server has still to send, or when the
+// kernel has all of it and the server lingers.
+func writeTotalTimeout(t *testing.T) {
+	const limit = 2 * time.Second
+	s := Start(t, "-write-total-timeout", limit.String(), "-linger-timeout", "1h")
+	started := time.Now()
+	for _, request := range []string{
+		"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+		strings.Repeat("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16),
+		"GET /bytes/1500000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nx",
+	} {
+		c := dial(t, s.Addr)
+		c.send(t, request)
+		ended := make(chan struct{})
+		t.Cleanup(func() {
+			c.close()
+			<-ended
+		})
+		go func() {
+			defer close(ended)
+			for {
+				if _, err := io.CopyN(io.Discard, c.reader, 32<<10); err != nil {
+					return
+				}
+				time.Sleep(limit / 6)
+			}
+		}()
+	}
+	s.AwaitConnections(t, 4)
+	s.AwaitConnections(t, 0)
+	onTime(t, started, limit)
+}
+
+// A client that has said of its request that it is the last, and has sent nothing behind it, is done with when it has its answer: no
+// shutdown, no descriptor that waits for it to close too.
+func closeAtOnce(t *testing.T) {
+	s := Start(t, "-linger-timeout", "1h", "-idle-timeout", "1h")
+	last := func(e Expected) Expected {
+		e.Connection = "close"
+		return e
+	}
+	head := last(Hello())
+	head.Bodiless = true
+	const close = "Host: a\r\nConnection: close\r\n"
+	for name, one := range map[string]struct {
+		send    string
+		answers []Expected
+	}{
+		"close":                  {"GET / HTTP/1.1\r\n" + close + "\r\n", []Expected{last(Hello())}},
+		"HTTP/1.0":               {"GET / HTTP/1.0\r\n\r\n", []Expected{last(Hello())}},
+		"head":                   {"HEAD / HTTP/1.1\r\n" + close + "\r\n", []Expected{head}},
+		"behind another":         {helloRequest + "GET / HTTP/1.1\r\n" + close + "\r\n", []Expected{Hello(), last(Hello())}},
+		"behind many":            {strings.Repeat(helloRequest, 200) + "GET / HTTP/1.0\r\n\r\n", append(repeated(Hello(), 200), last(Hello()))},
+		"with a body":            {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 3\r\n\r\nabc", []Expected{last(echoed("abc"))}},
+		"with a chunked body":    {"POST /api/echo HTTP/1.1\r\n" + close + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", []Expected{last(echoed("abc"))}},
+		"no such path":           {"GET /nowhere HTTP/1.1\r\n" + close + "\r\n", []Expected{last(standardError(404))}},
+		"more than sockets hold": {"GET /bytes/16777216 HTTP/1.1\r\n" + close + "\r\n", []Expected{last(someBytes(maxAnswerBody))}},
+	} {
+		before := s.Counters(t).Total["shutdowns"]
+		c := dial(t, s.Addr)
+		c.send(t, one.send)
+		for _, want := range one.answers {
+			require.NoError(t, c.read(want), name)
+		}
+		// This side stays open: the server does not wait for it.
+		s.AwaitConnections(t, 0)
+		require.Equal(t, before, s.Counters(t).Total["shutdowns"], name)
+		require.NoError(t, c.end(), name)
+		c.close()
+	}
+
+	// In all other cases the client may be sending still.
+	for name, one := range map[string]struct {
+		send   string
+		answer Expected
+	}{
+		"something behind it": {"GET / HTTP/1.1\r\n" + close + "\r\nG", last(Hello())},
+		"a fault":             {"GET /% HTTP/1.1\r\n" + close + "\r\n", Refusal(400)},
+		"a fault of HTTP/1.0": {"GET /% HTTP/1.0\r\n\r\n", Refusal(400)},
+		"a body refused":      {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 10000000\r\n\r\n", Refusal(413)},
+		"an expectation":      {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 3\r\nExpect: x\r\n\r\n", Refusal(417)},
+	} {
+		before := s.Counters(t).Total["shutdowns"]
+		c := dial(t, s.Addr)
+		c.send(t, one.send)
+		require.NoError(t, c.read(one.answer), name)
+		require.NoError(t, c.end(), name)
+		s.Await(t, "the server to say that no more will come", func(r Reading) bool { return r.Total["shutdowns"] == before+1 })
+		require.EqualValues(t, 1, s.Counters(t).Total["connections"], name)
+		c.close()
+		s.AwaitConnections(t, 0)
+	}
+}
+
 // An upload that is refused sees its answer, though the client does not look until it has sent a lot.
 func lingeringClose(t *testing.T) {
 	s := Start(t, "-linger-timeout", "1h") // what ends it here is the client

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -68,7 +69,6 @@ func stopByInterrupt(t *testing.T) {
 // Requests, and connections with one, that had arrived before the signal are served. The server is
 // made to sleep, so that it finds all of it when it wakes up: more connections than it accepts in one go.
 func stopWithRequests(t *testing.T) {
-	const requests = 5
 	s := Start(t, "-workers", "1", "-grace", patience.String())
 	var open []*connection
 	for range 10 {
@@ -76,22 +76,28 @@ func stopWithRequests(t *testing.T) {
 		c.hello(t)
 		open = append(open, c)
 	}
+	requests := func(n int) int {
+		if n < 5 {
+			return 300 // more than are answered in one turn
+		}
+		return 5
+	}
 	s.Signal(t, signalPause)
 	s.awaitPaused(t)
 	for range queueLength(t) {
 		open = append(open, dial(t, s.Addr))
 	}
-	for _, c := range open {
-		c.send(t, strings.Repeat(helloRequest, requests))
+	for n, c := range open {
+		c.send(t, strings.Repeat(helloRequest, requests(n)))
 	}
 	s.Signal(t, syscall.SIGTERM)
 	s.Signal(t, signalResume)
 	for n, c := range open {
-		for i := range requests {
+		for i := range requests(n) {
 			answer, err := ReadAnswer(c.reader, false)
 			require.NoError(t, err, "connection %d, request %d", n, i)
 			want := Hello()
-			if i == requests-1 && answer.Fields["Connection"] != "" {
+			if i == requests(n)-1 && answer.Fields["Connection"] != "" {
 				want.Connection = "close" // unless it was answered before the signal was seen
 			}
 			require.NoError(t, want.Check(answer))
@@ -136,15 +142,61 @@ func stopBehindLongAnswer(t *testing.T) {
 	_, err := c.reader.Peek(1)
 	require.NoError(t, err)
 	s.Signal(t, syscall.SIGTERM)
-	for end := time.Now().Add(patience); accepts(s.Addr); time.Sleep(2 * time.Millisecond) {
-		require.True(t, time.Now().Before(end), "it still listens")
-	}
+	s.awaitDeaf(t)
 	c.expect(t, someBytes(maxAnswerBody))
 	last := Hello()
 	last.Connection = "close"
 	c.expect(t, last)
 	c.expectEnd(t)
 	require.Equal(t, 0, s.Wait(t))
+}
+
+// The client's end of input behind its last request does not change the answer: it says that it is the last.
+func stopBeforeEndOfInput(t *testing.T) {
+	const echo = "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n"
+	for name, one := range map[string]struct {
+		before, after string
+		answers       []Expected
+	}{
+		"behind a long answer": {"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", helloRequest, []Expected{someBytes(maxAnswerBody), Hello()}},
+		"in a head":            {helloRequest[:9], helloRequest[9:], []Expected{Hello()}},
+		"in a body":            {echo + "a", "bc", []Expected{echoed("abc")}},
+		"several requests":     {helloRequest[:9], helloRequest[9:] + strings.Repeat(helloRequest, 299), repeated(Hello(), 300)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := Start(t, "-grace", patience.String())
+			c := dial(t, s.Addr)
+			c.send(t, one.before)
+			s.Await(t, "the first part to be read", func(r Reading) bool { return r.Total["read_bytes"] >= int64(len(one.before)) })
+			s.Signal(t, syscall.SIGTERM)
+			s.awaitDeaf(t)
+			// Both are there when the server looks.
+			s.Signal(t, signalPause)
+			s.awaitPaused(t)
+			c.send(t, one.after)
+			require.NoError(t, c.net.CloseWrite())
+			s.Signal(t, signalResume)
+			for i, want := range one.answers {
+				if i == len(one.answers)-1 {
+					want.Connection = "close"
+				}
+				c.expect(t, want)
+			}
+			c.expectEnd(t)
+			require.Equal(t, 0, s.Wait(t))
+		})
+	}
+}
+
+func repeated(e Expected, n int) []Expected { return slices.Repeat([]Expected{e}, n) }
+
+// awaitDeaf waits until nobody listens any longer at the server's address: it has begun to stop.
+func (s *Server) awaitDeaf(t testing.TB) {
+	t.Helper()
+	for end := time.Now().Add(patience); accepts(s.Addr); time.Sleep(2 * time.Millisecond) {
+		require.True(t, time.Now().Before(end), "it still listens")
+	}
 }
 
 // A client that takes nothing holds the end up for the grace period and not longer.

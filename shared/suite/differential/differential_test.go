@@ -30,10 +30,48 @@ func TestConformanceCases(t *testing.T) {
 	require.NoError(t, err)
 	each(t, uint64(len(cases)), func(i uint64) error {
 		c := cases[i]
-		if err := compare(targets, &input{c.Bytes, newGenerator(1, i).cuts(len(c.Bytes)), c.HalfClose, i%5 == 0 && len(c.Bytes) < 100_000}); err != nil {
+		if err := compare(targets, caseInput(c, i)); err != nil {
 			return fmt.Errorf("%s:%d: %s: %w", c.File, c.Line, c.Name, err)
 		}
 		return nil
+	})
+}
+
+func caseInput(c suite.Case, i uint64) *input {
+	return &input{bytes: c.Bytes, cuts: newGenerator(1, i).cuts(len(c.Bytes)), shut: c.HalfClose,
+		late: i%5 == 0 && len(c.Bytes) < 100_000, sips: i%7 == 0 && len(c.Bytes) < 100_000}
+}
+
+// together are requests that one client sends without waiting: with and without a body, and a last one.
+const together = "GET /bytes/600 HTTP/1.1\r\nHost: a\r\n\r\n" +
+	"POST /api/echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nabcde" +
+	"\r\nPOST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nX: y\r\n\r\n" +
+	"HEAD / HTTP/1.0\r\n\r\n"
+
+// The end of input after each byte: all requests that are whole are answered, and then the connection ends.
+func TestHalfCloseAnywhere(t *testing.T) {
+	targets := startStages(t)
+	each(t, uint64(len(together)+1), func(i uint64) error {
+		return compare(targets, &input{bytes: []byte(together[:i]), shut: true, late: i%2 == 0})
+	})
+}
+
+// Each byte in turn is urgent: alone, with the one before it, and at the end of input.
+func TestUrgentAnywhere(t *testing.T) {
+	targets := startStages(t)
+	each(t, uint64(3*len(together)), func(i uint64) error {
+		at := 1 + int(i/3)
+		in := &input{bytes: []byte(together), cuts: []int{at}, urgent: 1}
+		switch i % 3 {
+		case 1:
+			in.cuts, in.urgent = []int{at, at + 1}, 3
+		case 2:
+			in.bytes, in.shut = in.bytes[:at], true
+		}
+		if in.cuts[len(in.cuts)-1] >= len(in.bytes) {
+			in.cuts = nil // the last byte ends the only piece
+		}
+		return compare(targets, in)
 	})
 }
 
@@ -65,7 +103,8 @@ func each(t *testing.T, n uint64, f func(i uint64) error) {
 	group.Wait()
 }
 
-// FuzzDifferential takes the bytes, the places to cut at (every bit of cuts stands for a place), and what else a client does.
+// FuzzDifferential takes the bytes, the places to cut at (every bit of cuts stands for a place), and what else a client does, as
+// input has it.
 func FuzzDifferential(f *testing.F) {
 	targets := startStages(f)
 	cases, err := suite.Cases()
@@ -73,14 +112,14 @@ func FuzzDifferential(f *testing.F) {
 	for i, c := range cases {
 		// Without -fuzz, the test above has run them.
 		if fuzzing := flag.Lookup("test.fuzz").Value.String() != ""; fuzzing && len(c.Bytes) <= 2000 {
-			f.Add(c.Bytes, uint64(i)*0x9e3779b97f4a7c15, c.HalfClose, i%5 == 0)
+			f.Add(c.Bytes, uint64(i)*0x9e3779b97f4a7c15, c.HalfClose, i%5 == 0, uint64(i%3), i%7 == 0)
 		}
 	}
-	f.Fuzz(func(t *testing.T, b []byte, cuts uint64, shut, late bool) {
+	f.Fuzz(func(t *testing.T, b []byte, cuts uint64, shut, late bool, urgent uint64, sips bool) {
 		if len(b) > 64<<10 {
 			return
 		}
-		if err := compare(targets, &input{b, cutsOf(cuts, len(b)), shut, late}); err != nil {
+		if err := compare(targets, &input{b, cutsOf(cuts, len(b)), shut, late, urgent, sips}); err != nil {
 			t.Fatal(err)
 		}
 	})

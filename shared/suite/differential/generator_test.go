@@ -26,7 +26,7 @@ func pick[T any](g generator, from ...T) T { return from[g.IntN(len(from))] }
 func (g generator) small(limit int) int { return g.IntN(1 + g.IntN(limit)) }
 
 func (g generator) input() *input {
-	in := &input{shut: g.oneIn(4), late: g.oneIn(5)}
+	in := &input{shut: g.oneIn(4), late: g.oneIn(5), sips: g.oneIn(10)}
 	for range 1 + g.small(8) {
 		in.bytes = append(in.bytes, g.request()...)
 	}
@@ -40,6 +40,9 @@ func (g generator) input() *input {
 		in.bytes = slices.Concat(g.moreThanSocketsHold(), in.bytes)
 	}
 	in.cuts = g.cuts(len(in.bytes))
+	if g.oneIn(6) {
+		in.urgent = g.Uint64() & g.Uint64()
+	}
 	return in
 }
 

@@ -26,9 +26,11 @@ type answer struct {
 // `go test -fuzz` sees which code an input runs through in this process, and nothing of the servers, this is what tells it
 // which inputs are new.
 type model struct {
-	answers []answer
-	closed  bool // the last answer closes
-	zeros   int  // if not closed: zero bytes that it takes to bring that about
+	answers  []answer
+	closed   bool // the last answer closes
+	byClient bool // because the client said of its request that it is the last
+	behind   bool // and then it sent something nevertheless
+	zeros    int  // if not closed: zero bytes that it takes to bring that about
 }
 
 func modelOf(sent []byte) (m model) {
@@ -61,6 +63,7 @@ func modelOf(sent []byte) (m model) {
 			m.add(answer{bodiless: bodiless, closes: true})
 		case http1.Complete:
 			m.add(answer{bodiless: bodiless, closes: !head.KeepAlive})
+			m.byClient, m.behind = m.closed, len(sent) > 0
 		}
 	}
 	return m

@@ -29,8 +29,21 @@ type client struct {
 	reader *bufio.Reader
 }
 
-func connect(address string) (*client, error) {
-	c, err := net.DialTimeout("tcp", address, patience)
+func connect(address string) (*client, error) { return connectWith(address, 0) }
+
+// connectWith connects with a receive buffer of that size (socket(7), SO_RCVBUF); 0 leaves it to the kernel. It has to be set
+// before the connection is made, as the first window is announced then.
+func connectWith(address string, receiveBuffer int) (*client, error) {
+	dialer := net.Dialer{Timeout: patience}
+	if receiveBuffer > 0 {
+		dialer.Control = func(_, _ string, raw syscall.RawConn) (err error) {
+			controlErr := raw.Control(func(fd uintptr) {
+				err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, receiveBuffer)
+			})
+			return errors.Join(controlErr, err)
+		}
+	}
+	c, err := dialer.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}

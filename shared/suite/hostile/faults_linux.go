@@ -55,6 +55,7 @@ func startFaulty(t testing.TB, args ...string) *faulty {
 	require.NoError(t, err)
 	t.Cleanup(func() { f.control.Close() })
 	f.answers = bufio.NewScanner(f.control)
+	f.answers.Buffer(nil, 64<<20) // for what was recorded
 	return f
 }
 
@@ -71,6 +72,18 @@ func (f *faulty) add(t testing.TB, all ...*rule) {
 	for _, r := range all {
 		require.Equal(t, "ok", f.tell(t, "add "+r.String()))
 	}
+}
+
+// recorded ends a recording and gives it.
+func (f *faulty) recorded(t testing.TB) (calls []made) {
+	t.Helper()
+	for text := range strings.SplitSeq(strings.TrimSuffix(f.tell(t, "recorded"), ","), ",") {
+		var m made
+		_, err := fmt.Sscan(text, &m.send, &m.fd, &m.at)
+		require.NoError(t, err, "%q", text)
+		calls = append(calls, m)
+	}
+	return calls
 }
 
 func (f *faulty) clear(t testing.TB) (made int) {

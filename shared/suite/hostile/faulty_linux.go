@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -58,8 +60,50 @@ func (r *rule) fault(call netpoll.Call) (n int, err error, injected bool) {
 
 // rules are those of this process, if it is faulty.
 type rules struct {
-	mutex   sync.Mutex
-	present atomic.Pointer[[]*rule]
+	mutex     sync.Mutex
+	present   atomic.Pointer[[]*rule]
+	recording atomic.Pointer[recording] // nil: none
+}
+
+// made is a call that was made of a socket.
+type made struct {
+	send bool // or else it received
+	fd   int
+	at   int64 // nanoseconds, see monotonic
+}
+
+// recording has the calls that read or write, in their order.
+type recording struct {
+	mutex sync.Mutex
+	calls []made
+}
+
+func (r *recording) add(call netpoll.Call, fd int) {
+	switch call {
+	case netpoll.CallRecvfrom, netpoll.CallSendto, netpoll.CallSendmsg:
+		r.mutex.Lock()
+		r.calls = append(r.calls, made{call != netpoll.CallRecvfrom, fd, monotonic()})
+		r.mutex.Unlock()
+	}
+}
+
+func (r *recording) String() string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	var b strings.Builder
+	for _, m := range r.calls {
+		fmt.Fprintf(&b, "%t %d %d,", m.send, m.fd, m.at)
+	}
+	return b.String()
+}
+
+// monotonic is a clock that all processes of a machine share, see clock_gettime(2).
+func monotonic() int64 {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err)
+	}
+	return now.Nano()
 }
 
 func init() {
@@ -106,7 +150,10 @@ func (all *rules) start(name string) error {
 }
 
 // fault is netpoll.Fault.
-func (all *rules) fault(call netpoll.Call, _ int) (n int, err error, injected bool) {
+func (all *rules) fault(call netpoll.Call, fd int) (n int, err error, injected bool) {
+	if r := all.recording.Load(); r != nil {
+		r.add(call, fd)
+	}
 	for _, r := range *all.present.Load() {
 		if n, err, injected = r.fault(call); injected {
 			return n, err, true
@@ -115,7 +162,8 @@ func (all *rules) fault(call netpoll.Call, _ int) (n int, err error, injected bo
 	return 0, nil, false
 }
 
-// obey carries out "add" with a rule, "clear", or "made", which asks how many faults there were since the last "clear".
+// obey carries out "add" with a rule, "clear", "made", which asks how many faults there were since the last "clear", "record",
+// which begins to record calls, or "recorded", which ends that and gives them.
 func (all *rules) obey(line string) string {
 	all.mutex.Lock()
 	defer all.mutex.Unlock()
@@ -136,6 +184,12 @@ func (all *rules) obey(line string) string {
 			made += r.made.Load()
 		}
 		return strconv.FormatInt(made, 10)
+	case "record":
+		all.recording.Store(&recording{})
+	case "recorded":
+		if r := all.recording.Swap(nil); r != nil {
+			return r.String()
+		}
 	default:
 		return "unknown command " + command
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,7 +95,11 @@ func dribblers(t *testing.T) {
 	nothingLeft(t, s, before)
 }
 
-// Clients that ask for 256 MiB each and read nothing: each holds one answer at most, until the deadline.
+// heldForStuck is how many bytes a connection may hold whose client does not take a body that nobody changes: buffers, and none
+// of the body.
+const heldForStuck = 128 << 10
+
+// Clients that ask for 256 MiB each and read nothing: the server keeps no copy of an answer for them, and lets go at the deadline.
 func neverRead(t *testing.T) {
 	const limit, clients, answer = time.Second, 4, 16 << 20
 	s := suite.Start(t, "-write-timeout", limit.String())
@@ -112,10 +117,10 @@ func neverRead(t *testing.T) {
 	}
 	served(t, s)
 	reading := s.Counters(t)
-	require.LessOrEqual(t, reading.Total["held_bytes"], int64(clients*(answer+1<<20)))
+	require.LessOrEqual(t, reading.Total["held_bytes"], int64(clients*heldForStuck))
 	collect(t, s)
 	now := s.Counters(t)
-	require.LessOrEqual(t, now.Runtime["heap_bytes"], before.heap+clients*2*answer+heapSlack)
+	require.LessOrEqual(t, now.Runtime["heap_bytes"], before.heap+clients*heldForStuck+heapSlack)
 	s.AwaitConnections(t, 0)
 	require.GreaterOrEqual(t, time.Since(asked), limit)
 	for _, c := range open {
@@ -123,6 +128,95 @@ func neverRead(t *testing.T) {
 		require.Less(t, n, int64(16*answer))
 	}
 	nothingLeft(t, s, before)
+}
+
+// awaitStuck waits until so many requests have been answered and nothing moves any more.
+func awaitStuck(t testing.TB, s *suite.Server, requests int64) suite.Reading {
+	t.Helper()
+	var last [3]int64
+	alike := 0
+	reading, _ := s.Await(t, "the server to be stuck", func(r suite.Reading) bool {
+		// A server looks at a client that is stuck now and then, which is no movement.
+		now := [3]int64{r.Total["requests"], r.Total["written_bytes"], r.Total["read_bytes"]}
+		alike++
+		if now != last {
+			last, alike = now, 0
+		}
+		return now[0] >= requests && alike >= 20
+	})
+	return reading
+}
+
+// What is held for a client that does not read is one copy of a body that its request brought and none of one that stays; and
+// what a loop holds for the next answer, when that client has gone, is little.
+func heldForStuckClients(t *testing.T) {
+	const kept = 72 << 10 // by the loops, at the most
+	s := suite.Start(t, "-workers", "1")
+	before := levelAtRest(t, s)
+	atRest := s.Counters(t)
+
+	c := dial(t, s)
+	require.NoError(t, c.send(largest))
+	now := awaitStuck(t, s, atRest.Total["requests"]+1)
+	require.LessOrEqual(t, now.Total["held_bytes"], atRest.Total["held_bytes"]+heldForStuck)
+	c.reset()
+	now = s.AwaitConnections(t, 0)
+	require.LessOrEqual(t, now.Total["held_bytes"], atRest.Total["held_bytes"]+kept)
+	require.Eventually(t, func() bool {
+		collect(t, s)
+		return s.Counters(t).Runtime["heap_bytes"] <= before.heap+heapSlack
+	}, patience, 10*time.Millisecond)
+
+	// More than sockets hold, of which one waits in part.
+	const clients, size = 4, 1 << 20
+	upload := fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("e", size))
+	var sending sync.WaitGroup
+	var open []*client
+	for range clients {
+		c := dial(t, s)
+		open = append(open, c)
+		sending.Go(func() { c.send(strings.Repeat(upload, 12)) })
+	}
+	now = awaitStuck(t, s, now.Total["requests"]+clients)
+	require.Positive(t, now.Total["write_agains"])
+	require.LessOrEqual(t, now.Total["held_bytes"], atRest.Total["held_bytes"]+clients*(size+size/2))
+	collect(t, s)
+	require.LessOrEqual(t, s.Counters(t).Runtime["heap_bytes"], before.heap+clients*(size+size/2)+heapSlack)
+	for _, c := range open {
+		c.reset()
+	}
+	sending.Wait()
+	now = s.AwaitConnections(t, 0)
+	require.LessOrEqual(t, now.Total["held_bytes"], atRest.Total["held_bytes"]+kept)
+	nothingLeft(t, s, before)
+}
+
+// A hundred clients that ask for a large answer and do not read cost the server little, and nobody else his service.
+func manyNeverRead(t *testing.T) {
+	const clients = 100
+	s := suite.Start(t, "-grace", "500ms")
+	served(t, s)
+	start := s.Counters(t)
+	for range clients {
+		require.NoError(t, dial(t, s).send(largest))
+	}
+	now := awaitStuck(t, s, start.Total["requests"]+clients)
+	served(t, s)
+	require.LessOrEqual(t, now.Total["held_bytes"], start.Total["held_bytes"]+clients*heldForStuck)
+	require.Less(t, memory(t, s), 400<<20)
+	s.Stop(t)
+}
+
+// memory is how many bytes of the process are in memory, see proc_pid_status(5).
+func memory(t testing.TB, s *suite.Server) (bytes int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID))
+	require.NoError(t, err)
+	_, line, found := strings.Cut(string(status), "\nVmRSS:")
+	require.True(t, found)
+	_, err = fmt.Sscanf(line, "%d kB", &bytes)
+	require.NoError(t, err)
+	return bytes << 10
 }
 
 // Clients that read for longer than the deadline, and then no more: each byte that they took has put the end off, and still
