@@ -188,12 +188,11 @@ func (b *baseLoop) askToDrain() {
 	b.poller.Wake(new(netpoll.Counters))
 }
 
-// run waits for messages and handles them, until the server has stopped.
-func (l *loop) run(cpu int) {
+// run waits for messages and handles them, until the server has stopped. l is
+// worker i.
+func (l *loop) run(i int) {
 	runtime.LockOSThread()
-	if cpu >= 0 {
-		netpoll.PinThread(cpu)
-	}
+	l.config.PinLoop(i)
 	for !l.draining || l.open > 0 {
 		l.published.Publish(&l.counters)
 		timeout := time.Duration(-1)

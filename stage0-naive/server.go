@@ -53,11 +53,7 @@ func (s *server) Start() (address string, err error) {
 	s.working.Store(int64(len(s.loops)))
 	s.running.Go(s.base.run)
 	for i, l := range s.loops {
-		cpu := -1
-		if s.config.Pin {
-			cpu = s.config.CPUs[i%len(s.config.CPUs)]
-		}
-		s.running.Go(func() { l.run(cpu) })
+		s.running.Go(func() { l.run(i) })
 	}
 	return address, nil
 }

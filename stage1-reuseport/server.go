@@ -49,11 +49,7 @@ func (s *server) Start() (address string, err error) {
 		}
 	}
 	for i, l := range s.loops {
-		cpu := -1
-		if s.config.Pin {
-			cpu = s.config.CPUs[i%len(s.config.CPUs)]
-		}
-		s.running.Go(func() { l.run(cpu) })
+		s.running.Go(func() { l.run(i) })
 	}
 	return address, nil
 }

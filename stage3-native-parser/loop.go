@@ -73,14 +73,13 @@ func newLoop(s *server) (*loop, error) {
 	return l, err
 }
 
-// run waits for events and handles them, until the server has stopped.
-func (l *loop) run(cpu int) {
+// run waits for events and handles them, until the server has stopped. l is
+// loop i.
+func (l *loop) run(i int) {
 	// The thread is the loop's alone: no other goroutine runs on it, and the
 	// scheduler does not move the loop elsewhere.
 	runtime.LockOSThread()
-	if cpu >= 0 {
-		netpoll.PinThread(cpu)
-	}
+	l.config.PinLoop(i)
 	for !l.draining || l.open > 0 {
 		l.published.Publish(&l.counters)
 		timeout := l.acceptor.Timeout()

@@ -178,6 +178,36 @@ func TestFlameGraphWithGoAlone(t *testing.T) {
 	require.Contains(t, p.Comments[0], "stage2-conn-timer on hello")
 }
 
+// overtaken is a recorder whose profile is over before the load is.
+type overtaken struct{ *goRecorder }
+
+func (o overtaken) finish(ctx context.Context) error {
+	select {
+	case <-o.recording.ended:
+	case <-ctx.Done():
+	}
+	return o.goRecorder.finish(ctx)
+}
+
+// On a busy machine the load may take longer than it should, and than the profile.
+func TestProfileThatEndsBeforeTheLoad(t *testing.T) {
+	t.Parallel()
+	l := testLab(t)
+	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
+	require.NoError(t, err)
+	recorder := &goRecorder{seconds: 1}
+	o, err := s.drive(t.Context(), few(t), time.Second, overtaken{recorder})
+	require.NoError(t, err)
+	require.NoError(t, s.close())
+	r, err := newRecord(recorder.profile, s.Name, "hello", goSource, o)
+	require.NoError(t, err)
+	whole := 0.0
+	for _, part := range r.split() {
+		whole += part
+	}
+	require.InEpsilon(t, o.cpu(), whole, 0.001, "the parts still come to all of it")
+}
+
 func TestPerfSeesIntoTheKernel(t *testing.T) {
 	t.Parallel()
 	l := testLab(t)

@@ -249,14 +249,10 @@ func (r *goRecorder) start(ctx context.Context, s *session) (err error) {
 }
 
 // finish awaits the end of the profile: until then no connection may be closed.
-// The profiler must still have run when the last request was answered.
+// On a busy machine the load may take longer than the profile, which then has
+// the first part of it: what each part of the code takes is a share of the
+// samples, so that fewer of them do no harm.
 func (r *goRecorder) finish(ctx context.Context) (err error) {
-	if r.recording.over() {
-		if _, err = r.recording.result(ctx); err == nil {
-			err = fmt.Errorf("the CPU profile was over after %d s, before the load was", r.seconds)
-		}
-		return err
-	}
 	r.profile, err = r.recording.result(ctx)
 	return err
 }

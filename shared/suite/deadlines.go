@@ -418,17 +418,18 @@ func lingerTimeout(t *testing.T) {
 	onTime(t, sent, limit)
 }
 
-// The timer that brought the answer has fired, and has to be set anew for what comes after it.
+// The timer that brought the answer has fired, and has to be set anew for what comes after it. Nothing here runs out
+// while this side is kept from running: the one with a place is idle until the other has been refused.
 func lingerAfterTimeout(t *testing.T) {
 	s := Start(t, "-head-timeout", "100ms", "-linger-timeout", "300ms", "-max-conns", "1")
 	c := dial(t, s.Addr)
 	c.hello(t)
-	c.send(t, "GET / HT")
 	silent := dial(t, s.Addr) // one too many, and without a word
-	c.expect(t, Refusal(408))
-	c.expectEnd(t)
 	silent.expect(t, Refusal(503))
 	silent.expectEnd(t)
+	c.send(t, "GET / HT")
+	c.expect(t, Refusal(408))
+	c.expectEnd(t)
 	s.AwaitConnections(t, 0) // though this side never closes
 }
 

@@ -157,7 +157,8 @@ func checkImports(stage string, files map[string]string) []string {
 
 func mayImport(file, path string) bool {
 	if inside, ok := strings.CutPrefix(path, module+"/"); ok {
-		return strings.HasPrefix(inside, "shared/") && (inside != "shared/suite" || strings.HasSuffix(file, "_test.go"))
+		ofTests := strings.HasPrefix(inside+"/", "shared/suite/")
+		return strings.HasPrefix(inside, "shared/") && (!ofTests || strings.HasSuffix(file, "_test.go"))
 	}
 	switch path {
 	case "unsafe", "syscall", "net", "C":
@@ -292,11 +293,14 @@ func TestImportRules(t *testing.T) {
 		{"request.go", "net/http", true},
 		{"conn.go", module + "/shared/netpoll", true},
 		{"stage_test.go", module + "/shared/suite", true},
+		{"stage_test.go", module + "/shared/suite/hostile", true},
 		{"stage_test.go", "github.com/stretchr/testify/require", true},
 		{"request.go", "github.com/evanphx/wildcat", true},
 		{"conn.go", "github.com/evanphx/wildcat", false},
 		{"conn.go", "github.com/stretchr/testify/require", false},
 		{"conn.go", module + "/shared/suite", false},
+		{"conn.go", module + "/shared/suite/hostile", false},
+		{"conn.go", module + "/shared/suite/differential", false},
 		{"conn.go", module + "/stage0-naive", false},
 		{"conn.go", module + "/bench/load", false},
 		{"conn.go", "golang.org/x/sys/unix", false},

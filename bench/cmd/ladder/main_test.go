@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -16,11 +18,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const mainVariable = "LADDER_TEST_MAIN"
+const (
+	mainVariable = "LADDER_TEST_MAIN"
+	// shortenVariable has flags for each measuring subcommand that another one starts, and rootVariable the
+	// repository that it measures in place of the one it is started in: where all has been built already.
+	shortenVariable = "LADDER_TEST_SHORTEN"
+	rootVariable    = "LADDER_TEST_ROOT"
+)
 
 // The test binary, started again, is the command itself.
 func TestMain(m *testing.M) {
 	if os.Getenv(mainVariable) != "" {
+		if len(os.Args) > 1 && slices.Contains([]string{"run", "compare", "peers"}, os.Args[1]) {
+			os.Args = append(os.Args, strings.Fields(os.Getenv(shortenVariable))...)
+			if root := os.Getenv(rootVariable); root != "" {
+				if err := os.Chdir(root); err != nil {
+					panic(err)
+				}
+			}
+		}
 		main()
 		os.Exit(0)
 	}

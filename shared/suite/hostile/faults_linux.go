@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,6 +145,14 @@ var sending = append(errnos(syscall.EACCES, syscall.EAGAIN, syscall.EALREADY, sy
 	syscall.ENOTSOCK, syscall.EOPNOTSUPP, syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT, syscall.EIO),
 	failure{cut: 1}, failure{cut: 100})
 
+// shuffledCalls are the calls of failures, in an order that follows from the seed alone.
+func shuffledCalls(seed uint64) []string {
+	calls := slices.Sorted(maps.Keys(failures))
+	random := rand.New(rand.NewPCG(seed, 0))
+	random.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+	return calls
+}
+
 // One call of one connection fails, in each way there is. That connection may end, but what it received is right as far as it
 // goes; all others do not notice; and nothing is left. The server overwrites what it should need no more (-poison), so that
 // bytes which had to wait, and were not kept, show.
@@ -152,9 +162,9 @@ func faults(t *testing.T) {
 	other := dial(t, f.Server)
 	require.NoError(t, other.hello())
 	never := map[string]bool{}
-	for call, ways := range failures {
+	for _, call := range shuffledCalls(seedOf(t)) {
 		never[call] = true
-		for _, way := range ways {
+		for _, way := range failures[call] {
 			// The first such call, and a later one: the socket or the timer, the first request or the second.
 			for skip := range int64(3) {
 				name := fmt.Sprintf("%s fails with %v after %d calls", call, way, skip)
@@ -302,12 +312,15 @@ func faultsAtStart(t *testing.T) {
 	}
 
 	// What it can do without.
-	for name, r := range map[string]*rule{
-		"no SO_REUSEPORT":          {call: "setsockopt", errno: syscall.ENOPROTOOPT, skip: 3, times: 1},
-		"pinning is not permitted": {call: "sched_setaffinity", errno: syscall.EINVAL, times: 100},
+	for _, one := range []struct {
+		name string
+		rule *rule
+	}{
+		{"no SO_REUSEPORT", &rule{call: "setsockopt", errno: syscall.ENOPROTOOPT, skip: 3, times: 1}},
+		{"pinning is not permitted", &rule{call: "sched_setaffinity", errno: syscall.EINVAL, times: 100}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := suite.StartBinary(t, faultyLink(t, r), "-workers", "2", "-pin")
+		t.Run(one.name, func(t *testing.T) {
+			s := suite.StartBinary(t, faultyLink(t, one.rule), "-workers", "2", "-pin")
 			for range 10 {
 				served(t, s)
 			}
@@ -322,12 +335,13 @@ func faultsAtStart(t *testing.T) {
 func faultsUnderLoad(t *testing.T) {
 	f := startFaulty(t, strings.Fields("-poison -workers 2 -idle-timeout 2s -head-timeout 2s -body-timeout 2s -write-timeout 2s -linger-timeout 100ms")...)
 	before := levelAtRest(t, f.Server)
+	seed := seedOf(t)
 	period := int64(50)
-	for call, ways := range failures {
+	for _, call := range shuffledCalls(seed) {
 		if call == "timerfd_settime" {
 			continue // with a lost event on the same connection, nothing would ever end it
 		}
-		for _, way := range ways {
+		for _, way := range failures[call] {
 			every := int64(20) // what does no harm may happen often
 			if way.errno != 0 {
 				period += 7
@@ -342,7 +356,7 @@ func faultsUnderLoad(t *testing.T) {
 	var group sync.WaitGroup
 	for worker := range uint64(8) {
 		group.Go(func() {
-			random := rand.New(rand.NewPCG(worker, 5))
+			random := rand.New(rand.NewPCG(seed, 1+worker))
 			for time.Now().Before(end) {
 				switch err := f.visit(random); {
 				case err == nil:

@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 var (
 	soakTime    = flag.Duration("soak", time.Second, "how long the soak test lasts")
 	churnTime   = flag.Duration("churn", 2*time.Second, "how long connections come and go at random")
+	seed        = flag.Uint64("seed", 0, "what is drawn at random follows from it; 0 draws one for each test, whose log tells it")
 	connections = flag.Int("connections", 0, "how many connections are open at a time, at most; 0 leaves this test out")
 )
 
@@ -57,6 +59,18 @@ func Run(t *testing.T) {
 			one.run(t)
 		})
 	}
+}
+
+// seedOf is what all that a test draws at random follows from: the order in which calls are made to fail, and what its clients
+// do. How they interleave is up to the kernel.
+func seedOf(t testing.TB) uint64 {
+	t.Helper()
+	drawn := *seed
+	for drawn == 0 {
+		drawn = rand.Uint64()
+	}
+	t.Logf("-seed=%d draws the same again", drawn)
+	return drawn
 }
 
 // stage is the number of the stage under test, which is called after the folder that its test runs in.

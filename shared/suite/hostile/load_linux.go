@@ -87,14 +87,17 @@ func visit(s *suite.Server, random *rand.Rand, exchanges int) error {
 func soak(t *testing.T) {
 	s := suite.Start(t)
 	before := levelAtRest(t, s)
+	seed := seedOf(t)
 	end := time.Now().Add(*soakTime)
 	var first atomic.Pointer[error]
 	var visits atomic.Int64
+	var worker uint64 // counted over all parts
 	run := func(until time.Time) {
 		var group sync.WaitGroup
-		for worker := range 8 {
+		for range 8 {
+			worker++
+			random := rand.New(rand.NewPCG(seed, worker))
 			group.Go(func() {
-				random := rand.New(rand.NewPCG(uint64(worker), uint64(until.UnixNano())))
 				for time.Now().Before(until) && first.Load() == nil {
 					if err := visit(s, random, 30); err != nil {
 						first.CompareAndSwap(nil, &err)
