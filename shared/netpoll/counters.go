@@ -82,6 +82,18 @@ func (c *Counters) Each(yield func(name string, value uint64)) {
 	}
 }
 
+// Set sets the counter that [Counters.Each] gives this name, and says whether there is one.
+func (c *Counters) Set(name string, value uint64) bool {
+	i := slices.Index(counterNames[:], name)
+	if i >= 0 {
+		c.array()[i] = value
+	}
+	return i >= 0
+}
+
+// IsGauge says whether the counter of this name is a level, which goes up and down: HeldBytes and Connections.
+func IsGauge(name string) bool { return name == "held_bytes" || name == "connections" }
+
 // Add adds every counter of o to c, gauges too: the sum over several loops. A buffer that one loop took and another gave
 // back leaves a gauge below zero, that is wrapped round, in the second; the sum is right again.
 func (c *Counters) Add(o Counters) {
@@ -91,15 +103,15 @@ func (c *Counters) Add(o Counters) {
 	}
 }
 
-// Sub is what has happened since o was read: each count of c less that of o. The gauges, HeldBytes and
-// Connections, stay as they are in c, for a level has no meaningful difference.
+// Sub is what has happened since o was read: each count of c less that of o. The gauges stay as they are in c, for a
+// level has no meaningful difference.
 func (c Counters) Sub(o Counters) Counters {
-	held, connections := c.HeldBytes, c.Connections
 	rest := c.array()
 	for i, value := range o.array() {
-		rest[i] -= value
+		if !IsGauge(counterNames[i]) {
+			rest[i] -= value
+		}
 	}
-	c.HeldBytes, c.Connections = held, connections
 	return c
 }
 

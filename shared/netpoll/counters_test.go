@@ -52,6 +52,14 @@ func TestCountersEachIsInOrder(t *testing.T) {
 	require.Equal(t, len(counterNames), i)
 }
 
+func TestCountersSet(t *testing.T) {
+	var c Counters
+	want := numbered(3)
+	want.Each(func(name string, value uint64) { require.True(t, c.Set(name, value), name) })
+	require.Equal(t, want, c)
+	require.False(t, c.Set("nothing", 1))
+}
+
 func TestCountersAdd(t *testing.T) {
 	c := numbered(1)
 	c.Add(numbered(10))

@@ -115,14 +115,11 @@ func appendCounters(b []byte, c *netpoll.Counters) []byte {
 
 // appendValue appends a counter's value, a gauge's with its sign.
 func appendValue(b []byte, name string, value uint64) []byte {
-	if isGauge(name) {
+	if netpoll.IsGauge(name) {
 		return strconv.AppendInt(b, int64(value), 10)
 	}
 	return strconv.AppendUint(b, value, 10)
 }
-
-// isGauge says whether a counter of netpoll.Counters is a level, which goes up and down.
-func isGauge(name string) bool { return name == "held_bytes" || name == "connections" }
 
 // metrics answers in the text format of Prometheus (version 0.0.4).
 func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
@@ -139,7 +136,7 @@ func (a *admin) metrics(w http.ResponseWriter, _ *http.Request) {
 	}
 	var b []byte
 	for _, name := range names {
-		full := family(&b, name, isGauge(name), netpoll.CounterHelp(name)+", of each loop")
+		full := family(&b, name, netpoll.IsGauge(name), netpoll.CounterHelp(name)+", of each loop")
 		for i, value := range values[name] {
 			b = fmt.Appendf(b, "%s{stage=%q,loop=\"%d\"} ", full, a.stage, i)
 			b = append(appendValue(b, name, value), '\n')
