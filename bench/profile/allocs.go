@@ -12,60 +12,38 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
-	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-func newAllocs() *cobra.Command {
-	var c common
-	cmd := &cobra.Command{
-		Use:   "allocs [stage...]",
-		Short: "List each stage's heap allocations per request, by site (make allocs)",
-		Long: `Run the server with a heap profile that misses nothing (rate 1), and list what it
-allocates for a request: how many objects and bytes, where, and for whom. Without
-a stage, all six side by side, and after that each of the workloads that the
-ladder promises to serve without an allocation from stage3 on.`,
-		Example: "  ladder allocs\n  ladder allocs 1 --workload browser",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := workload.ByName(c.workload)
-			if err != nil {
-				return err
-			}
-			l, err := c.lab()
-			if err != nil {
-				return err
-			}
-			servers, err := l.stages(cmd, args)
-			if err != nil {
-				return err
-			}
-			tell := teller(cmd)
-			out := cmd.OutOrStdout()
-			length := cmp.Or(c.seconds, allocLength)
-			var views []*allocView
-			for _, server := range servers {
-				tell("recording %s on %s", server.Name, w.Name)
-				v, err := l.allocations(cmd.Context(), server, w, length)
-				if err != nil {
-					return err
-				}
-				views = append(views, v)
-			}
-			if len(views) == 1 {
-				views[0].text(out)
-				return nil
-			}
-			allocTable(out, views)
-			if cmd.Flags().Changed("workload") {
-				return nil
-			}
-			return l.allocMatrix(cmd, servers, views)
-		},
+// Allocs lists the heap allocations per request of stages, by site, from a heap profile that misses none.
+// Several are put side by side; when no workload was asked for, every one follows that the ladder promises
+// to serve without an allocation from stage3 on. No stages means all.
+func Allocs(ctx context.Context, o Options, stages []string) error {
+	l, servers, w, err := o.prepare(ctx, stages)
+	if err != nil {
+		return err
 	}
-	c.flags(cmd, "500ms")
-	return cmd
+	length := cmp.Or(o.Duration, allocLength)
+	var views []*allocView
+	for _, server := range servers {
+		o.Tell("recording %s on %s", server.Name, w.Name)
+		v, err := l.allocations(ctx, server, w, length)
+		if err != nil {
+			return err
+		}
+		views = append(views, v)
+	}
+	if len(views) == 1 {
+		views[0].text(o.Out)
+		return nil
+	}
+	allocTable(o.Out, views)
+	if o.Workload != "" {
+		return nil
+	}
+	return l.allocMatrix(ctx, o, servers, views)
 }
 
 const allocLength = 500 * time.Millisecond
@@ -265,8 +243,8 @@ func allocTable(out io.Writer, views []*allocView) {
 
 // allocMatrix shows the sums for every workload that ought to need none. What
 // views already has is not measured again.
-func (l *lab) allocMatrix(cmd *cobra.Command, servers []run.Server, views []*allocView) error {
-	out, tell := cmd.OutOrStdout(), teller(cmd)
+func (l *lab) allocMatrix(ctx context.Context, o Options, servers []run.Server, views []*allocView) error {
+	out, tell := o.Out, o.Tell
 	const each = 100 * time.Millisecond // counts do not get better with time
 	sums := map[string][]amount{}
 	for _, name := range frugal {
@@ -280,7 +258,7 @@ func (l *lab) allocMatrix(cmd *cobra.Command, servers []run.Server, views []*all
 				continue
 			}
 			tell("recording %s on %s", server.Name, name)
-			v, err := l.allocations(cmd.Context(), server, w, each)
+			v, err := l.allocations(ctx, server, w, each)
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func (j *journey) look(ctx context.Context) error {
 	var s *sampler
 	record := func(server run.Server) (*record, error) {
 		if s == nil {
-			if s, err = newSampler(ctx, j.lab, sourceAuto, j.seconds, j.tell); err != nil {
+			if s, err = newSampler(ctx, j.lab, ProfilerAuto, j.seconds, j.tell); err != nil {
 				return nil, err
 			}
 		}

@@ -2,9 +2,9 @@ package profile
 
 import (
 	"cmp"
+	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -16,82 +16,40 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/qps-ladder/qps-ladder/bench/run"
-	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-func newFlame() *cobra.Command {
-	var c common
-	var source, running string
-	cmd := &cobra.Command{
-		Use:   "flame stage [stage]",
-		Short: "Draw a flame graph of a stage, or of two and what differs (make flame)",
-		Long: `Record a stage under load and write a flame graph: one HTML file that needs
-nothing else. Times are per request, so that stages can be compared although the
-faster one does more in the same time. The same data is kept as a pprof profile
-for go tool pprof.
-
-With two stages it holds a graph of each and one of the difference.
-
-With --admin and no stage it records a server that runs already, and that somebody
-else sends requests to.
-
-There are two sources. The CPU profile of Go works everywhere; perf sees into the
-kernel as well, where it is installed and allowed.`,
-		Example: "  ladder flame 3 --workload browser\n  ladder flame 2 3\n  ladder flame --admin 127.0.0.1:9090",
-		Args: func(_ *cobra.Command, args []string) error {
-			switch {
-			case running != "" && len(args) > 0:
-				return errors.New("--admin names a server that runs: leave the stage away")
-			case running != "" && source != sourceBoth && source != sourceGo:
-				return errors.New("--admin records with the profiler in the server: --source perf and auto are for a stage that this command starts")
-			case running == "" && (len(args) < 1 || len(args) > 2):
-				return errors.New("flame needs one stage, or two to compare: for example ladder flame 3, or ladder flame 2 3")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := workload.ByName(c.workload)
-			if err != nil {
-				return err
-			}
-			l, err := c.lab()
-			if err != nil {
-				return err
-			}
-			if running != "" {
-				r, err := takeRunning(cmd.Context(), running, cmp.Or(c.seconds, goLength))
-				if err != nil {
-					return err
-				}
-				return l.writeFlame(cmd.OutOrStdout(), [][]*record{{r}})
-			}
-			servers, err := l.stages(cmd, args)
-			if err != nil {
-				return err
-			}
-			if len(servers) == 2 && servers[0].Name == servers[1].Name {
-				return fmt.Errorf("%s differs from itself by noise only: choose two stages, or name it once", servers[0].Name)
-			}
-			tell := teller(cmd)
-			s, err := newSampler(cmd.Context(), l, source, c.seconds, tell)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			sides, err := s.takeAll(cmd.Context(), servers, w, tell)
-			if err != nil {
-				return err
-			}
-			return l.writeFlame(cmd.OutOrStdout(), sides)
-		},
+// Flame records a stage, or two and what differs, and writes a flame graph of times per request and a pprof
+// profile for each profiler (ProfilerBoth for all that work).
+func Flame(ctx context.Context, o Options, stages []string, profiler string) error {
+	l, servers, w, err := o.prepare(ctx, stages)
+	if err != nil {
+		return err
 	}
-	c.flags(cmd, "3s with perf, 5s with Go")
-	cmd.Flags().StringVar(&source, "source", sourceBoth, "go, perf, auto (the better one), or both")
-	cmd.Flags().StringVar(&running, "admin", "", "admin listener of a server that runs already")
-	return cmd
+	s, err := newSampler(ctx, l, profiler, o.Duration, o.Tell)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	sides, err := s.takeAll(ctx, servers, w, o.Tell)
+	if err != nil {
+		return err
+	}
+	return l.writeFlame(o.Out, sides)
+}
+
+// FlameOfRunning does the same for a server that runs already and that somebody else sends requests to.
+// Its admin listener is at address.
+func FlameOfRunning(ctx context.Context, o Options, address string) error {
+	l, err := o.lab()
+	if err != nil {
+		return err
+	}
+	r, err := takeRunning(ctx, address, cmp.Or(o.Duration, goLength))
+	if err != nil {
+		return err
+	}
+	return l.writeFlame(o.Out, [][]*record{{r}})
 }
 
 // writeFlame writes the page and the profiles, and says what to do with them.

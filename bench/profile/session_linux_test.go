@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
@@ -161,7 +159,7 @@ func TestFlameGraphWithGoAlone(t *testing.T) {
 	var told []string
 	tell := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	// Go's profiler takes whole seconds: the server is busy for as much of these as can be.
-	s, err := newSampler(t.Context(), l, sourceGo, 2*time.Second, tell)
+	s, err := newSampler(t.Context(), l, ProfilerGo, 2*time.Second, tell)
 	require.NoError(t, err)
 	defer s.close()
 	sides, err := s.takeAll(t.Context(), []run.Server{stage("stage2-conn-timer")}, few(t), tell)
@@ -240,7 +238,7 @@ func TestWithoutPermissionGoIsUsed(t *testing.T) {
 	t.Setenv("PATH", folder)
 	var told []string
 	tell := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
-	s, err := newSampler(t.Context(), l, sourceAuto, 0, tell)
+	s, err := newSampler(t.Context(), l, ProfilerAuto, 0, tell)
 	require.NoError(t, err)
 	require.True(t, s.useGo)
 	require.Nil(t, s.perf)
@@ -249,12 +247,12 @@ func TestWithoutPermissionGoIsUsed(t *testing.T) {
 	require.Contains(t, told[0], "CPU profile of Go")
 	require.Contains(t, told[0], "kernel.perf_event_paranoid=1 kernel.kptr_restrict=0")
 
-	_, err = newSampler(t.Context(), l, sourcePerf, 0, tell)
+	_, err = newSampler(t.Context(), l, ProfilerPerf, 0, tell)
 	require.ErrorContains(t, err, "perf_event_paranoid")
 	require.NotContains(t, err.Error(), "\n")
 
 	t.Setenv("PATH", t.TempDir())
-	_, err = newSampler(t.Context(), l, sourcePerf, 0, tell)
+	_, err = newSampler(t.Context(), l, ProfilerPerf, 0, tell)
 	require.ErrorContains(t, err, "perf is not installed")
 }
 
@@ -351,40 +349,4 @@ func TestNobodyListens(t *testing.T) {
 	require.ErrorContains(t, err, "refused; is that the -admin address")
 	_, err = takeRunning(t.Context(), "http://"+address+"/", time.Second)
 	require.ErrorContains(t, err, "refused", "an address as it stands in a browser")
-}
-
-func TestCommandsRefuseWhatTheyDoNotKnow(t *testing.T) {
-	for line, want := range map[string]string{
-		"flame":                          "one stage, or two",
-		"flame 1 2 3":                    "one stage, or two",
-		"flame 9":                        `no stage "9"`,
-		"flame 3 --workload helo":        `no workload "helo"`,
-		"flame 3 --admin :9090":          "leave the stage away",
-		"flame --admin :9 --source perf": "--source perf",
-		"where --source both":            "one source",
-		"where --seconds -1s":            "--seconds must be positive",
-		"where 3 --layout sideways":      "no layout",
-		"stat 9":                         `no stage "9"`,
-		"allocs 9":                       `no stage "9"`,
-		"syscalls --workers -1":          "--workers",
-		"wrong-turn shortcut":            `no wrong turn "shortcut"`,
-		"wrong-turn router --rounds -1":  "--rounds",
-	} {
-		root := &cobra.Command{Use: "ladder", SilenceErrors: true, SilenceUsage: true}
-		root.AddCommand(Commands()...)
-		var out bytes.Buffer
-		root.SetOut(&out)
-		root.SetErr(&out)
-		root.SetArgs(strings.Fields(line))
-		err := root.ExecuteContext(t.Context())
-		require.ErrorContains(t, err, want, line)
-		require.NotContains(t, err.Error(), "\n", line)
-	}
-	names := []string{}
-	for _, c := range Commands() {
-		names = append(names, c.Name())
-		require.NotEmpty(t, c.Short)
-		require.NotEmpty(t, c.Long)
-	}
-	require.Equal(t, []string{"flame", "where", "syscalls", "allocs", "stat", "wrong-turn"}, names)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// The sources of a profile.
+// What takes a profile.
 const (
-	sourceAuto = "auto" // what is best of those that work
-	sourceBoth = "both" // Go's, and perf's where it works
-	sourceGo   = "go"
-	sourcePerf = "perf"
+	ProfilerAuto = "auto" // what is best of those that work
+	ProfilerBoth = "both" // Go's, and perf's where it works
+	ProfilerGo   = "go"
+	ProfilerPerf = "perf"
 )
 
 // goSource is what the CPU profile of Go is called in tables and pages.
@@ -51,11 +51,11 @@ type sampler struct {
 func newSampler(ctx context.Context, l *lab, source string, seconds time.Duration, tell func(string, ...any)) (*sampler, error) {
 	s := &sampler{lab: l, seconds: seconds, tell: tell}
 	switch source {
-	case sourceAuto, sourceBoth, sourceGo, sourcePerf:
+	case ProfilerAuto, ProfilerBoth, ProfilerGo, ProfilerPerf:
 	default:
-		return nil, fmt.Errorf("there is no source %q: choose %s, %s, %s or %s", source, sourceAuto, sourceBoth, sourceGo, sourcePerf)
+		return nil, fmt.Errorf("there is no profiler %q: choose %s, %s, %s or %s", source, ProfilerAuto, ProfilerBoth, ProfilerGo, ProfilerPerf)
 	}
-	if source == sourceGo {
+	if source == ProfilerGo {
 		s.useGo = true
 		tell("source: the CPU profile of Go (%d samples per second of CPU time)", goCPURate)
 		return s, nil
@@ -65,13 +65,13 @@ func newSampler(ctx context.Context, l *lab, source string, seconds time.Duratio
 	switch {
 	case err == nil:
 		s.perf = perf
-		s.useGo = source == sourceBoth
+		s.useGo = source == ProfilerBoth
 		if s.useGo {
 			tell("sources: the CPU profile of Go, and %s, which sees into the kernel", perf.describe())
 		} else {
-			tell("source: %s; --source go takes the CPU profile of Go, which needs no permission", perf.describe())
+			tell("source: %s; --profiler go takes the CPU profile of Go, which needs no permission", perf.describe())
 		}
-	case errors.As(err, &no) && source != sourcePerf:
+	case errors.As(err, &no) && source != ProfilerPerf:
 		s.useGo = true
 		tell("source: the CPU profile of Go (%d samples per second of CPU time), which does not see into the kernel. %s", goCPURate, no.reason)
 	default:

@@ -12,54 +12,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-func newStat() *cobra.Command {
-	var c common
-	cmd := &cobra.Command{
-		Use:   "stat [stage...]",
-		Short: "Count instructions, cycles and cache misses per request with perf stat (make stat)",
-		Long: `Count what the CPU does for a request, with perf stat: instructions, cycles, cache
-and branch misses where there are hardware counters, and what the kernel counts
-everywhere. Without a stage, all six side by side.`,
-		Example: "  ladder stat\n  ladder stat 4 5 --workload body64k",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := workload.ByName(c.workload)
-			if err != nil {
-				return err
-			}
-			l, err := c.lab()
-			if err != nil {
-				return err
-			}
-			if _, err := exec.LookPath("perf"); err != nil {
-				return errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
-			}
-			servers, err := l.stages(cmd, args)
-			if err != nil {
-				return err
-			}
-			tell := teller(cmd)
-			var views []*statView
-			for _, server := range servers {
-				tell("counting %s on %s", server.Name, w.Name)
-				v, err := l.stat(cmd.Context(), server, w, cmp.Or(c.seconds, statLength))
-				if err != nil {
-					return err
-				}
-				views = append(views, v)
-			}
-			statTable(cmd.OutOrStdout(), views)
-			return nil
-		},
+// Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where there are
+// hardware counters, and what the kernel counts everywhere. No stages means all.
+func Stat(ctx context.Context, o Options, stages []string) error {
+	if _, err := exec.LookPath("perf"); err != nil {
+		return errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
 	}
-	c.flags(cmd, "1s")
-	return cmd
+	l, servers, w, err := o.prepare(ctx, stages)
+	if err != nil {
+		return err
+	}
+	var views []*statView
+	for _, server := range servers {
+		o.Tell("counting %s on %s", server.Name, w.Name)
+		v, err := l.stat(ctx, server, w, cmp.Or(o.Duration, statLength))
+		if err != nil {
+			return err
+		}
+		views = append(views, v)
+	}
+	statTable(o.Out, views)
+	return nil
 }
 
 const statLength = time.Second

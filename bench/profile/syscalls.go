@@ -12,89 +12,62 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-func newSyscalls() *cobra.Command {
-	var c common
-	cmd := &cobra.Command{
-		Use:   "syscalls [stage...]",
-		Short: "Count each stage's system calls per request (make syscalls)",
-		Long: `Count system calls per request. The server counts its own; with strace installed
-its count stands beside it, of the same run, and so does what perf saw of it where
-it is allowed. Without a stage, all six side by side.
-
-strace counts every call and finds all of them about equally slow, as what it
-measures is mostly itself. perf weighs: it samples, and a call that is short but
-frequent hides in a thin bar.`,
-		Example: "  ladder syscalls\n  ladder syscalls 2",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := workload.ByName(c.workload)
-			if err != nil {
-				return err
-			}
-			l, err := c.lab()
-			if err != nil {
-				return err
-			}
-			servers, err := l.stages(cmd, args)
-			if err != nil {
-				return err
-			}
-			tell := teller(cmd)
-			ctx, out := cmd.Context(), cmd.OutOrStdout()
-			strace, err := newStraceRecorder(l.place.Own)
-			if err != nil {
-				tell("%v", err)
-			} else {
-				defer strace.remove()
-			}
-			var perf *perfRecorder
-			if strace != nil && len(servers) == 1 {
-				var no *perfUnavailable
-				if perf, err = newPerfRecorder(ctx, l.place.Own); err == nil {
-					defer perf.remove()
-				} else if errors.As(err, &no) {
-					tell("perf's view is left out: %s", no.reason)
-				} else {
-					return err
-				}
-			}
-			if len(servers) == 1 {
-				tell("counting %s on %s", servers[0].Name, w.Name)
-				v, err := l.countCalls(ctx, servers[0], w, cmp.Or(c.seconds, oneLength), strace, perf)
-				if err != nil {
-					return err
-				}
-				v.text(out)
-				return nil
-			}
-			// At full speed, and then once more under strace, which is another pace.
-			var free, traced []*callView
-			for _, server := range servers {
-				tell("counting %s on %s", server.Name, w.Name)
-				v, err := l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachLength), nil, nil)
-				if err != nil {
-					return err
-				}
-				free = append(free, v)
-				if strace == nil {
-					continue
-				}
-				if v, err = l.countCalls(ctx, server, w, cmp.Or(c.seconds, eachLength), strace, nil); err != nil {
-					return err
-				}
-				traced = append(traced, v)
-			}
-			callTable(out, free, traced)
-			return nil
-		},
+// Syscalls counts the system calls per request of stages: their own counters, beside them what strace counts
+// where it is installed, and for a single stage what perf saw where it is allowed. No stages means all.
+func Syscalls(ctx context.Context, o Options, stages []string) error {
+	l, servers, w, err := o.prepare(ctx, stages)
+	if err != nil {
+		return err
 	}
-	c.flags(cmd, "3s for one stage, 500ms each for several")
-	return cmd
+	strace, err := newStraceRecorder(l.place.Own)
+	if err != nil {
+		o.Tell("%v", err)
+	} else {
+		defer strace.remove()
+	}
+	var perf *perfRecorder
+	if strace != nil && len(servers) == 1 {
+		var no *perfUnavailable
+		if perf, err = newPerfRecorder(ctx, l.place.Own); err == nil {
+			defer perf.remove()
+		} else if errors.As(err, &no) {
+			o.Tell("perf's view is left out: %s", no.reason)
+		} else {
+			return err
+		}
+	}
+	if len(servers) == 1 {
+		o.Tell("counting %s on %s", servers[0].Name, w.Name)
+		v, err := l.countCalls(ctx, servers[0], w, cmp.Or(o.Duration, oneLength), strace, perf)
+		if err != nil {
+			return err
+		}
+		v.text(o.Out)
+		return nil
+	}
+	// At full speed, and then once more under strace, which is another pace.
+	var free, traced []*callView
+	for _, server := range servers {
+		o.Tell("counting %s on %s", server.Name, w.Name)
+		v, err := l.countCalls(ctx, server, w, cmp.Or(o.Duration, eachLength), nil, nil)
+		if err != nil {
+			return err
+		}
+		free = append(free, v)
+		if strace == nil {
+			continue
+		}
+		if v, err = l.countCalls(ctx, server, w, cmp.Or(o.Duration, eachLength), strace, nil); err != nil {
+			return err
+		}
+		traced = append(traced, v)
+	}
+	callTable(o.Out, free, traced)
+	return nil
 }
 
 // One stage is looked at for longer, so that perf's samples are enough to compare.
@@ -343,7 +316,7 @@ func (v *callView) notes() (out []string) {
 	case name != "":
 		out = append(out, fmt.Sprintf("The two counts differ by %s calls of %s, and should not.", thousands(worst), name))
 	case v.outcome.requests < 10*slack:
-		out = append(out, "These are too few requests to compare the counts by: --seconds 10s makes more.")
+		out = append(out, "These are too few requests to compare the counts by: --duration 10s makes more.")
 	case len(more) == 0:
 		out = append(out, "The two counts agree.")
 	default:

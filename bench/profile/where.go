@@ -14,68 +14,37 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-func newWhere() *cobra.Command {
-	var c common
-	var source string
-	var guess bool
-	cmd := &cobra.Command{
-		Use:   "where [stage...]",
-		Short: "Tell on what each stage spends its CPU time, per request (make where)",
-		Long: `Record each stage under load, and say on what it spends its CPU time: in µs per
-request, in percent, and by how much the server would get faster if that part
-cost nothing at all (Amdahl's law). The categories do not overlap and add up to
-the whole. Without a stage, all six.
-
-With --guess it asks first what will be the largest part.`,
-		Example: "  ladder where\n  ladder where 2 3 --workload browser",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			w, err := workload.ByName(c.workload)
-			if err != nil {
-				return err
-			}
-			l, err := c.lab()
-			if err != nil {
-				return err
-			}
-			if source == sourceBoth {
-				return fmt.Errorf("one table has one source: choose %s or %s", sourceGo, sourcePerf)
-			}
-			servers, err := l.stages(cmd, args)
-			if err != nil {
-				return err
-			}
-			tell := teller(cmd)
-			s, err := newSampler(cmd.Context(), l, source, c.seconds, tell)
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			var guesses map[string]category
-			if guess {
-				if guesses, err = ask(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), servers, w); err != nil {
-					return err
-				}
-			}
-			sides, err := s.takeAll(cmd.Context(), servers, w, tell)
-			if err != nil {
-				return err
-			}
-			table := newWhereTable(sides)
-			table.text(cmd.OutOrStdout(), columnsOf(cmd.OutOrStdout()))
-			table.judge(cmd.OutOrStdout(), guesses)
-			return table.write(l.out, tell)
-		},
+// Where records stages under load and prints on what each spends its CPU time, per request. The table is
+// written to o.Folder too, and returned. With guess it asks on in first what will be the largest part.
+// profiler is any but ProfilerBoth. No stages means all.
+func Where(ctx context.Context, o Options, stages []string, profiler string, guess bool, in io.Reader) (*WhereTable, error) {
+	l, servers, w, err := o.prepare(ctx, stages)
+	if err != nil {
+		return nil, err
 	}
-	c.flags(cmd, "3s with perf, 5s without")
-	cmd.Flags().StringVar(&source, "source", sourceAuto, "go, perf, or auto: perf where it is allowed")
-	cmd.Flags().BoolVar(&guess, "guess", false, "ask for a prediction first")
-	return cmd
+	s, err := newSampler(ctx, l, profiler, o.Duration, o.Tell)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	var guesses map[string]category
+	if guess {
+		if guesses, err = ask(ctx, in, o.Out, servers, w); err != nil {
+			return nil, err
+		}
+	}
+	sides, err := s.takeAll(ctx, servers, w, o.Tell)
+	if err != nil {
+		return nil, err
+	}
+	table := newWhereTable(sides)
+	table.text(o.Out, columnsOf(o.Out))
+	table.judge(o.Out, guesses)
+	return table, table.write(l.out, o.Tell)
 }
 
 // WhereTable is where the time goes, by server and category: what `ladder where`
@@ -284,7 +253,7 @@ func (t *WhereTable) notes() []string {
 		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", thousands(least), 100*worst),
 	}
 	if least < fewSamples {
-		out = append(out, "These are few samples, too few for the small parts: --seconds 20s takes more.")
+		out = append(out, "These are few samples, too few for the small parts: --duration 20s takes more.")
 	}
 	if t.Source == goSource {
 		out = append(out, "The CPU profile of Go does not see into the kernel: TCP send holds its softirq and wake-ups.")

@@ -3,7 +3,6 @@ package profile
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
@@ -86,61 +84,44 @@ func readTurns(root string) ([]turn, error) {
 	return out, nil
 }
 
-func newWrongTurn() *cobra.Command {
-	var c common
-	var rounds int
-	var limit time.Duration
-	cmd := &cobra.Command{
-		Use:   "wrong-turn [name]",
-		Short: "Walk into one of the documents' wrong turns, with the profile that would have warned (make wrong-turn)",
-		Long: `Build a stage with a change that looks right and is not, show what a profile says
-beforehand, and measure it against the original: in the same rounds, with the
-original against itself beside it. Without a name, list them.`,
-		Example: "  ladder wrong-turn\n  ladder wrong-turn router",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, err := run.Root()
-			if err != nil {
-				return err
-			}
-			all, err := readTurns(root)
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			if len(args) == 0 {
-				for _, t := range all {
-					say(out, fmt.Sprintf("%-15s ", t.Name), strings.Repeat(" ", 16), t.Title)
-				}
-				return nil
-			}
-			i := slices.IndexFunc(all, func(t turn) bool { return t.Name == args[0] })
-			if i < 0 {
-				return fmt.Errorf("there is no wrong turn %q: choose one of %s", args[0], strings.Join(turnOrder, ", "))
-			}
-			if rounds < 0 {
-				return errors.New("--rounds must be at least 1")
-			}
-			l, err := c.lab()
-			if err != nil {
-				return err
-			}
-			j := journey{turn: all[i], lab: l, out: out, tell: teller(cmd), seconds: c.seconds}
-			b := &run.Bench{
-				Rounds: rounds, Time: limit, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond, Layout: c.layout, Workers: c.workers,
-				Generator: run.Embedded, Command: l.command, Seed: uint64(time.Now().UnixNano()),
-			}
-			return j.walk(cmd.Context(), b)
-		},
+// WrongTurns are the names that WrongTurn takes, in their order.
+func WrongTurns() []string { return slices.Clone(turnOrder) }
+
+// ListWrongTurns prints each of them with what it changes.
+func ListWrongTurns(out io.Writer) error {
+	root, err := run.Root()
+	if err != nil {
+		return err
 	}
-	c.flags(cmd, "3s with perf, 5s without")
-	// The workloads are those on which the turn shows.
-	if err := cmd.Flags().MarkHidden("workload"); err != nil {
-		panic(err)
+	all, err := readTurns(root)
+	for _, t := range all {
+		say(out, fmt.Sprintf("%-15s ", t.Name), strings.Repeat(" ", 16), t.Title)
 	}
-	cmd.Flags().IntVar(&rounds, "rounds", 0, "how many rounds (default: as many as fit in --time, at least 6)")
-	cmd.Flags().DurationVar(&limit, "time", 40*time.Second, "time for all rounds together")
-	return cmd
+	return err
+}
+
+// WrongTurn builds a stage with a change that looks right and is not, shows what a profile says beforehand,
+// and measures it against the original. The workloads are those of the turn. rounds may be 0: as many as fit
+// into limit.
+func WrongTurn(ctx context.Context, o Options, name string, rounds int, limit time.Duration) error {
+	l, err := o.lab()
+	if err != nil {
+		return err
+	}
+	all, err := readTurns(l.root)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(t turn) bool { return t.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no wrong turn %q: choose one of %s", name, strings.Join(turnOrder, ", "))
+	}
+	j := journey{turn: all[i], lab: l, out: o.Out, tell: o.Tell, seconds: o.Duration}
+	b := &run.Bench{
+		Rounds: rounds, Time: limit, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond, Layout: o.Layout, Workers: o.Workers,
+		Generator: run.Embedded, Command: l.command, Seed: uint64(time.Now().UnixNano()),
+	}
+	return j.walk(ctx, b)
 }
 
 // journey is one wrong turn under way.

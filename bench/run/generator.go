@@ -40,7 +40,7 @@ const generatorName = "the load generator"
 func OpenGenerator(ctx context.Context, d Drive) (*Generator, error) {
 	w := d.Workload
 	args := []string{
-		"load", "--json", "--hold", "--target", d.Address, "--workload", w.Name,
+		"load", "--json", "-", "--hold", "--target", d.Address, "--workload", w.Name,
 		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
 		"--threads", strconv.Itoa(d.Threads), "--warmup", d.Warmup.String(), "--duration", d.Duration.String(),
 	}

@@ -65,7 +65,7 @@ func TestGeneratorsOnOtherHosts(t *testing.T) {
 	var group sync.WaitGroup
 	for i, client := range []string{"a", "b"} {
 		group.Go(func() {
-			text, err := exec.CommandContext(t.Context(), "ip", "netns", "exec", host(client), path, "load", "--json",
+			text, err := exec.CommandContext(t.Context(), "ip", "netns", "exec", host(client), path, "load", "--json", "-",
 				"--target", fmt.Sprintf("10.77.%d.1:8080", i), "--connections", "5", "--warmup", "50ms", "--duration", "200ms").Output()
 			if err == nil {
 				err = json.Unmarshal(text, &results[i])

@@ -192,7 +192,7 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 // warm drives s with the embedded generator. That a result has errors in it is not an error here.
 func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
 	g, err := child.Start(ctx, child.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
-		"load", "--json", "--target", s.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
+		"load", "--json", "-", "--target", s.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
 		"--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String()}})
 	if err != nil {
 		return result, err

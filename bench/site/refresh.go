@@ -18,30 +18,26 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// refresh says what is to be measured anew, and how long.
-type refresh struct {
-	only   []string // of refreshParts; all when empty
-	rounds int      // of the ablation
-	time   time.Duration
-	quick  bool
-	out    io.Writer
+// Refresh says what is to be measured anew, and how long.
+type Refresh struct {
+	Only   []string      // of RefreshParts, others are none; all when empty
+	Rounds int           // of the ablation; 0: as many as fit into Time, at least 6
+	Time   time.Duration // for the ablation
+	Quick  bool          // short and noisy
+	Out    io.Writer
 }
 
-var refreshParts = []string{"ladder", splitName, peersName, "ablation", "profiles"}
+// RefreshParts are the parts that can be measured on their own.
+var RefreshParts = []string{"ladder", splitName, peersName, "ablation", "profiles"}
 
 // peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k"
 
-func (r *refresh) wants(part string) bool { return len(r.only) == 0 || slices.Contains(r.only, part) }
+func (r *Refresh) wants(part string) bool { return len(r.Only) == 0 || slices.Contains(r.Only, part) }
 
-// run measures into docs/data of the repository at root. command is this
-// process's own program, which has the subcommands run and load.
-func (r *refresh) run(ctx context.Context, root, command string) error {
-	for _, part := range r.only {
-		if !slices.Contains(refreshParts, part) {
-			return fmt.Errorf("--only %s: choose one of %s", part, strings.Join(refreshParts, ", "))
-		}
-	}
+// Run measures into docs/data of the repository at root. command is this
+// process's own program, which has the subcommands run, load and where.
+func (r *Refresh) Run(ctx context.Context, root, command string) error {
 	data := filepath.Join(root, "docs", "data")
 	if r.wants("ladder") {
 		if err := r.ladder(ctx, root, command, data); err != nil {
@@ -71,13 +67,13 @@ func (r *refresh) run(ctx context.Context, root, command string) error {
 	}
 	changed, err := UpdateReadmes(root)
 	if len(changed) > 0 {
-		fmt.Fprintf(r.out, "new figures in %s\n", strings.Join(changed, ", "))
+		fmt.Fprintf(r.Out, "new figures in %s\n", strings.Join(changed, ", "))
 	}
 	return err
 }
 
 // ladder is the main job, whose document becomes docs/data/ladder.json.
-func (r *refresh) ladder(ctx context.Context, root, command, data string) error {
+func (r *Refresh) ladder(ctx context.Context, root, command, data string) error {
 	work, err := os.MkdirTemp("", "docs")
 	if err != nil {
 		return err
@@ -91,7 +87,7 @@ func (r *refresh) ladder(ctx context.Context, root, command, data string) error 
 		return err
 	}
 	d.Command = "make ladder"
-	if r.quick {
+	if r.Quick {
 		d.Command += " QUICK=1"
 	}
 	for _, theme := range []string{"light", "dark"} {
@@ -107,7 +103,7 @@ func (r *refresh) ladder(ctx context.Context, root, command, data string) error 
 }
 
 // apart runs a subcommand whose document is one of namedFiles.
-func (r *refresh) apart(ctx context.Context, root, command, data, name string, args ...string) error {
+func (r *Refresh) apart(ctx context.Context, root, command, data, name string, args ...string) error {
 	work, err := os.MkdirTemp("", name)
 	if err != nil {
 		return err
@@ -124,12 +120,12 @@ func (r *refresh) apart(ctx context.Context, root, command, data, name string, a
 	return keep(d, filepath.Join(data, name+".json"))
 }
 
-func (r *refresh) measure(ctx context.Context, root, command string, args ...string) error {
-	if r.quick {
+func (r *Refresh) measure(ctx context.Context, root, command string, args ...string) error {
+	if r.Quick {
 		args = append(args, "--quick")
 	}
 	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, os.Stderr
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.Out, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	return cmd.Run()
 }
@@ -148,7 +144,7 @@ func keep(d *report.Document, path string) error {
 }
 
 // ablation builds the variants and measures each beside what it is compared with.
-func (r *refresh) ablation(ctx context.Context, root, command, data string) error {
+func (r *Refresh) ablation(ctx context.Context, root, command, data string) error {
 	folders, err := stageFolders(root)
 	if err != nil {
 		return err
@@ -181,10 +177,10 @@ func (r *refresh) ablation(ctx context.Context, root, command, data string) erro
 	}
 	names := results{stages: folders}
 	bench := &run.Bench{
-		Rounds: r.rounds, Time: r.time, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond,
+		Rounds: r.Rounds, Time: r.Time, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond,
 		Generator: run.Embedded, Command: command, Seed: uint64(time.Now().UnixNano()),
 	}
-	if r.quick {
+	if r.Quick {
 		bench.Warmup, bench.Duration = 60*time.Millisecond, 150*time.Millisecond
 	}
 	put := func(name, on string) error {
@@ -243,7 +239,7 @@ func (r *refresh) ablation(ctx context.Context, root, command, data string) erro
 
 // profiles records where each stage's time goes on hello: the table of all six,
 // and for each the stacks that its flame graph is drawn from.
-func (r *refresh) profiles(ctx context.Context, root, command, data string) error {
+func (r *Refresh) profiles(ctx context.Context, root, command, data string) error {
 	folders, err := stageFolders(root)
 	if err != nil {
 		return err
@@ -254,11 +250,11 @@ func (r *refresh) profiles(ctx context.Context, root, command, data string) erro
 	}
 	defer os.RemoveAll(work)
 	seconds := "5s"
-	if r.quick {
+	if r.Quick {
 		seconds = "1s"
 	}
 	ladder := func(args ...string) error {
-		cmd := exec.CommandContext(ctx, command, append(args, "--seconds", seconds, "--out", work)...)
+		cmd := exec.CommandContext(ctx, command, append(args, "--duration", seconds, "--out", work)...)
 		cmd.Dir, cmd.Stderr = root, os.Stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		if err := cmd.Run(); err != nil {
@@ -278,7 +274,7 @@ func (r *refresh) profiles(ctx context.Context, root, command, data string) erro
 	}
 	for _, folder := range folders {
 		stage, _, _ := strings.Cut(folder, "-")
-		if err := ladder("flame", stage, "--source", "auto"); err != nil {
+		if err := ladder("flame", stage, "--profiler", "auto"); err != nil {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(work, "profile-"+stage+"-*.pb.gz"))

@@ -17,9 +17,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/run"
 )
 
-// serveFolder serves a built site until ctx is done. Only loopback addresses
-// are taken: this is for reading, not for publishing.
-func serveFolder(ctx context.Context, folder, address string, out io.Writer) error {
+// Serve serves a built site until ctx is done, with Go's file server. Only
+// loopback addresses are taken: this is for reading, not for publishing.
+func Serve(ctx context.Context, folder, address string, out io.Writer) error {
 	if err := onLoopback(address); err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func onLoopback(address string) error {
 	return nil
 }
 
-// serveByStage lets one of the project's own servers serve the site.
-func serveByStage(ctx context.Context, root, folder, stage, address string, out io.Writer) error {
+// ServeByStage lets one of the project's own servers serve the site.
+func ServeByStage(ctx context.Context, root, folder, stage, address string, out io.Writer) error {
 	if err := onLoopback(address); err != nil {
 		return err
 	}

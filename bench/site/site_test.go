@@ -126,7 +126,7 @@ func TestWrite(t *testing.T) {
 
 func TestServeOnLoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:80", "example.org:80", "8000"} {
-		require.Error(t, serveFolder(t.Context(), t.TempDir(), address, io.Discard), address)
+		require.Error(t, Serve(t.Context(), t.TempDir(), address, io.Discard), address)
 	}
 }
 

@@ -124,7 +124,7 @@ func (e *Exercise) laidOut(root string) (files, error) {
 }
 
 // check checks the learner's code and prints what holds and what does not.
-func check(ctx context.Context, o *output, root string, e *Exercise, quick, measure bool) error {
+func check(ctx context.Context, o *output, root string, e *Exercise, noSuite, measure bool) error {
 	own, err := e.laidOut(root)
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick, meas
 		graded := e.gradeBinary(subject, show, o.working)
 		r.findings = append(r.findings, graded.findings...)
 		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
-		if !quick && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
+		if !noSuite && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
 			o.working("the common suite, as every stage runs it")
 			f := commonSuite(ctx, root, temporary, e.Name, own)
 			show(f)
@@ -209,11 +209,11 @@ func check(ctx context.Context, o *output, root string, e *Exercise, quick, meas
 	s.Checks++
 	s.Holds, s.Of = len(r.findings)-len(r.failing()), len(r.findings)
 	s.Values, s.Code = r.values, own.hash()
-	return e.summary(o, p, s, r, quick, measure, time.Since(began))
+	return e.summary(o, p, s, r, noSuite, measure, time.Since(began))
 }
 
 // summary prints the last lines and keeps the result. measure says that it will be measured in any case.
-func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick, measure bool, took time.Duration) error {
+func (e *Exercise) summary(o *output, p *progress, s *state, r *result, noSuite, measure bool, took time.Duration) error {
 	failing := len(r.failing())
 	for _, note := range r.notes {
 		o.line("--", yellow, note)
@@ -221,7 +221,7 @@ func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick, m
 	if r.blind != nil {
 		o.line("--", yellow, "not seen from outside as well: "+r.blind.Error())
 	}
-	if failing == 0 && !quick && s.Solved == nil {
+	if failing == 0 && !noSuite && s.Solved == nil {
 		now := time.Now().UTC().Truncate(time.Second)
 		s.Solved = &now
 	}
@@ -241,7 +241,7 @@ func (e *Exercise) summary(o *output, p *progress, s *state, r *result, quick, m
 			next = "the compiler has said where"
 		}
 		return fmt.Errorf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
-	case quick:
+	case noSuite:
 		o.say("%s (%v). Now with the common suite: make check N=%d", o.paint(green, fmt.Sprintf("All %d hold", len(r.findings))), seconds, e.Number)
 	default:
 		o.say("%s (%v).", o.paint(green, fmt.Sprintf("Solved: all %d hold", len(r.findings))), seconds)

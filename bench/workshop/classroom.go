@@ -2,8 +2,8 @@ package workshop
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,53 +11,37 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/spf13/cobra"
 )
 
-func newClassroom() *cobra.Command {
-	var svg string
-	cmd := &cobra.Command{
-		Use: "classroom file…", Short: "Merge what learners hand in into one table and chart",
-		Long:    "Merge the files that learners hand in (ladder submit) into one table and one chart.\nThe name of a file stands for whoever handed it in.",
-		Example: "  ladder classroom results/*.json --svg classroom.svg",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("which files? for example: ladder classroom results/*.json")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o := newOutput(cmd.OutOrStdout())
-			var all []handedIn
-			bad := 0
-			for _, path := range args {
-				s, err := readSubmission(path)
-				if err != nil {
-					bad++
-					o.line("no", red, err.Error())
-					continue
-				}
-				all = append(all, handedIn{strings.TrimSuffix(filepath.Base(path), ".json"), s})
-			}
-			if len(all) > 0 {
-				markCopies(all)
-				classroomTable(o, all)
-				classroomChart(o, all)
-			}
-			if svg != "" && len(all) > 0 {
-				if err := os.WriteFile(svg, []byte(classroomSVG(all)), 0o666); err != nil {
-					return err
-				}
-				o.say("Written: %s", svg)
-			}
-			if bad > 0 {
-				return fmt.Errorf("%d of %d files could not be read", bad, len(args))
-			}
-			return nil
-		},
+// Classroom merges the files that learners hand in into one table and one chart on out, and writes the chart
+// to the file svg too unless that is "". The name of a file stands for whoever handed it in. Files that cannot be read are told
+// and make an error; the others are shown.
+func Classroom(out io.Writer, paths []string, svg string) error {
+	o := newOutput(out)
+	var all []handedIn
+	for _, path := range paths {
+		s, err := readSubmission(path)
+		if err != nil {
+			o.line("no", red, err.Error())
+			continue
+		}
+		all = append(all, handedIn{strings.TrimSuffix(filepath.Base(path), ".json"), s})
 	}
-	cmd.Flags().StringVar(&svg, "svg", "", "write the chart to this file too")
-	return cmd
+	if len(all) > 0 {
+		markCopies(all)
+		classroomTable(o, all)
+		classroomChart(o, all)
+	}
+	if svg != "" && len(all) > 0 {
+		if err := os.WriteFile(svg, []byte(classroomSVG(all)), 0o666); err != nil {
+			return err
+		}
+		o.say("Written: %s", svg)
+	}
+	if bad := len(paths) - len(all); bad > 0 {
+		return fmt.Errorf("%d of %d files could not be read", bad, len(paths))
+	}
+	return nil
 }
 
 // handedIn is a submission and the name of its file.

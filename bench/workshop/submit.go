@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 const (
@@ -49,46 +47,45 @@ func thisMachine() machine {
 	}
 }
 
-func newSubmit() *cobra.Command {
-	var out string
-	cmd := one("submit", "Write a small file to hand in",
-		"Write the result of the last check to a small JSON file: counters, machine and a hash of the code.\nNothing in it says who you are: name the file as your instructor wants it.",
-		func(cmd *cobra.Command, root string, e *Exercise) error {
-			own, err := e.laidOut(root)
-			if err != nil {
-				return err
-			}
-			p, err := readProgress(root)
-			if err != nil {
-				return err
-			}
-			s := p.of(e)
-			if s.Of == 0 || s.Code != own.hash() {
-				return fmt.Errorf("the code has changed since the last check: make check N=%d first", e.Number)
-			}
-			text, err := json.MarshalIndent(submission{
-				Schema: submissionSchema, Version: submissionVersion, Exercise: e.Name,
-				Solved: s.Solved != nil && s.Holds == s.Of, Holds: s.Holds, Of: s.Of, Checks: s.Checks, Hints: s.Hints, Looked: s.Looked != nil,
-				Figures: s.Values, Code: s.Code, Day: time.Now().UTC().Format(time.DateOnly), Machine: thisMachine(),
-			}, "", "  ")
-			if err != nil {
-				return err
-			}
-			if out == "" {
-				out = filepath.Join(root, workPath, "results", e.Name+"-"+s.Code[:8]+".json")
-			}
-			if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
-				return err
-			}
-			if err := os.WriteFile(out, append(text, '\n'), 0o666); err != nil {
-				return err
-			}
-			if relative, err := filepath.Rel(root, out); err == nil && !strings.HasPrefix(relative, "..") {
-				out = relative
-			}
-			newOutput(cmd.OutOrStdout()).say("Written: %s (%d of %d checks hold)", out, s.Holds, s.Of)
-			return nil
-		})
-	cmd.Flags().StringVar(&out, "out", "", "the file (default: in work/results)")
-	return cmd
+// Submit writes the result of the last check to path, a small JSON file; "" is one in work/results. Nothing in
+// it says who the learner is.
+func (w *Workshop) Submit(which, path string) error {
+	e, err := exercise(w.root, which)
+	if err != nil {
+		return err
+	}
+	own, err := e.laidOut(w.root)
+	if err != nil {
+		return err
+	}
+	p, err := readProgress(w.root)
+	if err != nil {
+		return err
+	}
+	s := p.of(e)
+	if s.Of == 0 || s.Code != own.hash() {
+		return fmt.Errorf("the code has changed since the last check: make check N=%d first", e.Number)
+	}
+	text, err := json.MarshalIndent(submission{
+		Schema: submissionSchema, Version: submissionVersion, Exercise: e.Name,
+		Solved: s.Solved != nil && s.Holds == s.Of, Holds: s.Holds, Of: s.Of, Checks: s.Checks, Hints: s.Hints, Looked: s.Looked != nil,
+		Figures: s.Values, Code: s.Code, Day: time.Now().UTC().Format(time.DateOnly), Machine: thisMachine(),
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		path = filepath.Join(w.root, workPath, "results", e.Name+"-"+s.Code[:8]+".json")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o666); err != nil {
+		return err
+	}
+	if relative, err := filepath.Rel(w.root, path); err == nil && !strings.HasPrefix(relative, "..") {
+		path = relative
+	}
+	w.out.say("Written: %s (%d of %d checks hold)", path, s.Holds, s.Of)
+	return nil
 }

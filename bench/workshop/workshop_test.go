@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -31,15 +30,29 @@ func cloneRoot(t *testing.T) string {
 	return clone
 }
 
-// ladder runs one of the commands as a learner would.
-func ladder(t *testing.T, arguments ...string) (string, error) {
+// ladder does what the command of that name does.
+func ladder(t *testing.T, verb, which string) (string, error) {
 	var out bytes.Buffer
-	root := &cobra.Command{Use: "ladder", SilenceErrors: true, SilenceUsage: true}
-	root.AddCommand(Commands()...)
-	root.SetOut(&out)
-	root.SetErr(&out)
-	root.SetArgs(arguments)
-	err := root.ExecuteContext(t.Context())
+	w, err := Open(&out)
+	require.NoError(t, err)
+	switch verb {
+	case "list":
+		err = w.List()
+	case "exercise":
+		err = w.LayOut(which)
+	case "check":
+		err = w.Check(t.Context(), which, CheckOptions{})
+	case "hint":
+		err = w.Hint(which, false)
+	case "solution":
+		err = w.Solution(t.Context(), which)
+	case "reset":
+		err = w.Reset(which)
+	case "submit":
+		err = w.Submit(which, "")
+	case "progress":
+		err = w.Progress()
+	}
 	return out.String(), err
 }
 
@@ -49,17 +62,15 @@ func TestLayOutHintResetProgress(t *testing.T) {
 	require.ErrorContains(t, err, "not laid out yet: make exercise N=2")
 	_, err = ladder(t, "exercise", "99")
 	require.ErrorContains(t, err, `there is no exercise "99": choose one of 2, 8`)
-	_, err = ladder(t, "hint")
-	require.ErrorContains(t, err, "which exercise?")
 
-	out, err := ladder(t, "exercise")
+	out, err := ladder(t, "list", "")
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^ +2  conn-timer +A timer that is armed once$`, out)
 
 	out, err = ladder(t, "exercise", "2")
 	require.NoError(t, err)
 	require.Contains(t, out, "work/02-conn-timer")
-	out, err = ladder(t, "exercise")
+	out, err = ladder(t, "list", "")
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^  \.\.   2  conn-timer `, out, "it has been begun")
 	base, err := os.ReadFile(filepath.Join(root, "stage1-reuseport", "idle.go"))
@@ -114,14 +125,14 @@ func TestLayOutHintResetProgress(t *testing.T) {
 
 	_, err = ladder(t, "submit", "2")
 	require.ErrorContains(t, err, "make check N=2 first")
-	out, err = ladder(t, "progress")
+	out, err = ladder(t, "progress", "")
 	require.NoError(t, err)
 	require.Contains(t, out, "0 of 2 solved")
 	require.Contains(t, out, "4 hints")
 	require.NotContains(t, out, "\x1b", "colours are for terminals")
 
 	require.NoError(t, os.WriteFile(filepath.Join(root, "work", ".progress.json"), []byte("{"), 0o666))
-	_, err = ladder(t, "progress")
+	_, err = ladder(t, "progress", "")
 	require.ErrorContains(t, err, "is damaged")
 }
 
@@ -217,8 +228,9 @@ func TestClassroom(t *testing.T) {
 		write("kim <&>", submission{Exercise: "01-reuseport", Solved: true, Holds: 7, Of: 7, Code: "cc"}),
 	}
 	svg := filepath.Join(folder, "chart.svg")
-	out, err := ladder(t, append([]string{"classroom", "--svg", svg}, paths...)...)
-	require.NoError(t, err)
+	var shown bytes.Buffer
+	require.NoError(t, Classroom(&shown, paths, svg))
+	out := shown.String()
 	require.Contains(t, out, "5 of 7")
 	require.Contains(t, out, "eve (code as ada)")
 	require.Contains(t, out, "timerfd_settime of hello 0")
@@ -229,12 +241,10 @@ func TestClassroom(t *testing.T) {
 
 	broken := filepath.Join(folder, "broken.json")
 	require.NoError(t, os.WriteFile(broken, []byte(`{"schema":"something else"}`), 0o666))
-	out, err = ladder(t, "classroom", broken, paths[0])
-	require.ErrorContains(t, err, "1 of 2 files could not be read")
-	require.Contains(t, out, "is no hand-in")
-	require.Contains(t, out, "ada")
-	_, err = ladder(t, "classroom")
-	require.ErrorContains(t, err, "which files?")
+	shown.Reset()
+	require.ErrorContains(t, Classroom(&shown, []string{broken, paths[0]}, ""), "1 of 2 files could not be read")
+	require.Contains(t, shown.String(), "is no hand-in")
+	require.Contains(t, shown.String(), "ada")
 }
 
 func TestReadTests(t *testing.T) {

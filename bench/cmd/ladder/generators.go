@@ -10,54 +10,34 @@ import (
 )
 
 func newGenerators() *cobra.Command {
-	var h how
-	var stage string
+	var h measuring
 	cmd := &cobra.Command{
-		Use:   "generators",
+		Use:   "generators [stage]",
 		Short: "Measure the embedded load generator against wrk",
-		Long: `Drive one stage with the embedded generator and with wrk, in turns, and compare
-the CPU time that each of the two needs for a request.`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := h.bench(cmd)
+		Long: `Drive one stage, stage5 unless another is named, with the embedded generator and
+with wrk, in turns, and compare the CPU time that each needs for a request.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeStages(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{"5"}
+			}
+			j, err := h.begin(cmd, workload.Hello+",pipelined")
 			if err != nil {
 				return err
 			}
-			b.Duration = wrkSeconds(b.Duration, cmd.Flags().Changed("duration")) // alike for both
+			j.Duration = wrkSeconds(j.Duration, cmd.Flags().Changed("duration")) // alike for both
 			if err := run.FindWrk(); err != nil {
 				return err
 			}
-			c, err := h.checkout()
+			servers, err := j.build(args...)
 			if err != nil {
 				return err
 			}
-			all, err := run.Stages(c.root)
-			if err != nil {
-				return err
-			}
-			name, err := run.PickStage(all, stage)
-			if err != nil {
-				return err
-			}
-			var workloads []workload.Workload
-			for _, name := range []string{workload.Hello, "pipelined"} {
-				w, err := workload.ByName(name)
-				if err != nil {
-					return err
-				}
-				workloads = append(workloads, w)
-			}
-			progress := newProgress(cmd.ErrOrStderr())
-			progress.say("building %s", name)
-			servers, err := run.BuildStages(cmd.Context(), c.root, c.bin, []string{name})
-			if err != nil {
-				return err
-			}
-			b.Generators(servers[0], workloads)
-			return finish(cmd.Context(), cmd.OutOrStdout(), progress, b, c, "generators")
+			j.Generators(servers[0], j.workloads)
+			return j.finish("generators")
 		},
 	}
 	h.flags(cmd, 40*time.Second)
-	cmd.Flags().StringVar(&stage, "stage", "5", "the server that is driven")
 	return cmd
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,11 +15,11 @@ import (
 )
 
 func newGuard() *cobra.Command {
-	var h how
-	var base, stages string
+	var h measuring
+	var base string
 	var strict, micro, endToEnd bool
 	cmd := &cobra.Command{
-		Use:   "guard --base revision",
+		Use:   "guard [stage...] --base commit",
 		Short: "Find out whether the checkout is slower than a commit",
 		Long: `Build the stages at a commit, in a temporary worktree, and as they are, and run
 both in turns on this machine: micro-benchmarks of the judge, the system call
@@ -30,90 +28,72 @@ wrappers and each stage's hot paths, then whole servers under load.
 It warns of changes for the worse past 5% (micro) and 10% (end to end) whose
 interval excludes no change. With --strict a warning is exit code 1: for machines
 that nobody shares.`,
-		Example: "  ladder guard --base HEAD~1 --stage 5 --strict",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if base == "" {
-				return errors.New("no commit given to compare with: use --base, for example --base HEAD~1")
-			}
-			if !micro && !endToEnd {
-				return errors.New("--micro=false and --end-to-end=false leave nothing to do")
-			}
+		Example:           "  ladder guard 5 --base HEAD~1 --strict",
+		ValidArgsFunction: completeStages(unlimited),
+		Args: func(_ *cobra.Command, _ []string) error {
 			if h.rounds == 0 {
 				h.rounds = 8
 			}
-			if h.rounds < stats.MinimumRounds {
+			switch {
+			case base == "":
+				return errors.New("no commit given to compare with: use --base, for example --base HEAD~1")
+			case !micro && !endToEnd:
+				return errors.New("--micro=false and --end-to-end=false leave nothing to do")
+			case h.rounds < stats.MinimumRounds:
 				return fmt.Errorf("--rounds must be at least %d: fewer give no interval", stats.MinimumRounds)
 			}
-			b, err := h.bench(cmd)
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j, err := h.begin(cmd, "")
 			if err != nil {
 				return err
 			}
-			c, err := h.checkout()
+			names, err := stageNames(j.root, args)
 			if err != nil {
 				return err
 			}
-			if err := check(b); err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			progress := newProgress(cmd.ErrOrStderr())
-			all, err := run.Stages(c.root)
-			if err != nil {
-				return err
-			}
-			names := all
-			if stages != "" {
-				names = nil
-				for text := range strings.SplitSeq(stages, ",") {
-					s, err := run.PickStage(all, strings.TrimSpace(text))
-					if err != nil {
-						return err
-					}
-					names = append(names, s)
-				}
-			}
-			root, revision, remove, err := run.Worktree(ctx, c.root, base)
+			root, revision, remove, err := run.Worktree(j.ctx, j.root, base)
 			defer remove()
 			if err != nil {
 				return err
 			}
-			found := &guard.Report{Schema: guard.Schema, Version: 1, Base: revision, Head: run.Revision(c.root), Ended: report.Complete}
+			found := &guard.Report{Schema: guard.Schema, Version: 1, Base: revision, Head: run.Revision(j.root), Ended: report.Complete}
 			before, err := run.Stages(root)
 			if err != nil {
 				return err
 			}
 			names, found.Skipped = both(names, before)
-			defer b.Begin(ctx)()
-			for _, line := range b.Remarks {
-				progress.note(line)
+			defer j.Begin(j.ctx)()
+			for _, line := range j.Remarks {
+				j.progress.note(line)
 			}
-			found.Remarks = b.Remarks
+			found.Remarks = j.Remarks
 			if micro {
 				var skipped []string
-				found.Changes, skipped, err = guard.Micro(ctx, guard.Tree{Name: "base", Root: root, Stages: names}, guard.Tree{Name: "head", Root: c.root, Stages: names},
-					b.CPUs(), h.rounds, 10*time.Millisecond, h.seed, progress.step)
-				progress.clear()
+				found.Changes, skipped, err = guard.Micro(j.ctx, guard.Tree{Name: "base", Root: root, Stages: names}, guard.Tree{Name: "head", Root: j.root, Stages: names},
+					j.CPUs(), h.rounds, 10*time.Millisecond, h.seed, j.progress.step)
+				j.progress.clear()
 				found.Skipped = append(found.Skipped, skipped...)
 			}
 			if err == nil && endToEnd && len(names) > 0 {
-				err = guardServers(ctx, progress, b, c, root, names, found)
+				err = j.guardServers(root, names, found)
 			}
 			if err != nil && len(found.Changes) == 0 {
 				return err
 			}
-			if ctx.Err() != nil {
+			if j.ctx.Err() != nil {
 				found.Ended = "interrupted"
 				err = fmt.Errorf("stopped; what was measured is above")
 			} else if err != nil && found.EndToEnd == nil {
 				found.Ended = oneLine(err)
 			}
-			found.Text(cmd.OutOrStdout())
-			paths, writeErr := found.Write(c.out)
+			found.Text(j.json.text(cmd))
+			paths, writeErr := found.Write(j.out)
 			for _, path := range paths {
-				progress.say("written: %s", path)
+				j.progress.say("written: %s", path)
 			}
-			if err = cmp.Or(err, writeErr); err != nil {
+			if err = cmp.Or(err, writeErr, j.json.write(cmd, found)); err != nil {
 				return err
 			}
 			if n := len(found.Worse()); n > 0 && strict {
@@ -127,8 +107,7 @@ that nobody shares.`,
 	f.Lookup("duration").DefValue = "200ms"
 	h.duration, h.warmup = 200*time.Millisecond, 80*time.Millisecond
 	f.Lookup("warmup").DefValue = "80ms"
-	f.StringVar(&base, "base", "", "commit to compare with")
-	f.StringVar(&stages, "stage", "", "stages, separated by commas (default: all)")
+	f.StringVar(&base, "base", "", "`commit` to compare with")
 	f.BoolVar(&strict, "strict", false, "exit code 1 when anything is worse")
 	f.BoolVar(&micro, "micro", true, "run the micro-benchmarks")
 	f.BoolVar(&endToEnd, "end-to-end", true, "run whole servers")
@@ -136,28 +115,28 @@ that nobody shares.`,
 }
 
 // guardServers builds the stages at both commits, drives them, and adds what came of it to found.
-func guardServers(ctx context.Context, progress *progress, b *run.Bench, c checkout, root string, names []string, found *guard.Report) error {
-	progress.say("building %d stages at both commits", len(names))
-	old, err := run.BuildStagesIn(ctx, root, names)
+func (j *job) guardServers(root string, names []string, found *guard.Report) error {
+	j.progress.say("building %d stages at both commits", len(names))
+	old, err := run.BuildStagesIn(j.ctx, root, names)
 	if err != nil {
 		return err
 	}
-	now, err := run.BuildStages(ctx, c.root, c.bin, names)
+	now, err := run.BuildStages(j.ctx, j.root, j.bin, names)
 	if err != nil {
 		return err
 	}
-	known := len(b.Remarks)
-	if err := guard.Plan(b, old, now); err != nil {
+	known := len(j.Remarks)
+	if err := guard.Plan(j.Bench, old, now); err != nil {
 		return err
 	}
-	for _, line := range b.Remarks[known:] {
-		progress.note(line)
+	for _, line := range j.Remarks[known:] {
+		j.progress.note(line)
 	}
-	found.Remarks = b.Remarks
-	progress.plan(b)
-	b.Progress = progress.show
-	changes, d, err := guard.EndToEnd(ctx, b)
-	progress.clear()
+	found.Remarks = j.Remarks
+	j.progress.plan(j.Bench)
+	j.Progress = j.progress.show
+	changes, d, err := guard.EndToEnd(j.ctx, j.Bench)
+	j.progress.clear()
 	found.EndToEnd = d
 	found.Changes = append(found.Changes, changes...)
 	if d.Ended != report.Complete {

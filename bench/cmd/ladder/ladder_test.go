@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
@@ -46,15 +47,15 @@ func TestMistakesAreOneClearLine(t *testing.T) {
 		{[]string{"run", "--rounds", "many"}, `invalid argument "many" for "--rounds"`},
 		{[]string{"compare"}, "compare needs two stages"},
 		{[]string{"compare", "0", "9"}, `there is no stage "9": choose one of stage0-naive`},
-		{[]string{"compare", "1", "stage1"}, "against itself is the noise floor"},
+		{[]string{"compare", "1", "stage1"}, "is named twice"},
 		{[]string{"compare", "0", "1", "--workload", "helo"}, `there is no workload "helo": choose one of hello, `},
-		{[]string{"compare", "--base", "HEAD"}, "name it with --stage"},
+		{[]string{"compare", "--base", "HEAD"}, "name that stage, and no other"},
 		{[]string{"compare", "--head", "HEAD", "0", "1"}, "--head needs --base"},
-		{[]string{"compare", "--base", "no-such-commit", "--stage", "5"}, `there is no commit "no-such-commit" here`},
+		{[]string{"compare", "5", "--base", "no-such-commit"}, `there is no commit "no-such-commit" here`},
 		{[]string{"compare", "0", "1", "--rate", "-3"}, "--rate must be positive"},
 		{[]string{"compare", "0", "1", "--rate", "3", "--load", "wrk"}, "wrk has no --rate"},
-		{[]string{"mix", "--base", "0"}, "mix needs two stages"},
-		{[]string{"mix", "--base", "0", "--from", "3", "--files", "nothing.go"}, "stage3-native-parser has no file nothing.go"},
+		{[]string{"mix", "0", "3"}, "mix needs two stages"},
+		{[]string{"mix", "0", "3", "--files", "nothing.go"}, "stage3-native-parser has no file nothing.go"},
 		{[]string{"scale", "--workers", "0"}, "--workers 0: at least 1"},
 		{[]string{"scale", "--workload", "helo"}, `there is no workload "helo"`},
 		{[]string{"guard"}, "no commit given to compare with"},
@@ -80,6 +81,84 @@ func TestMistakesAreOneClearLine(t *testing.T) {
 	require.Equal(t, "one two", oneLine(errors.New("one\n\ttwo\n")))
 }
 
+// Exit code 2 is for what was typed, whoever finds it out; 1 for everything else.
+func TestExitCodes(t *testing.T) {
+	for _, args := range [][]string{
+		{"climb"}, {"run", "--fast"}, {"run", "now"}, {"run", "--layout", "apart"}, {"run", "--rounds", "-1"}, {"run", "--load", "ab"},
+		{"compare", "0", "9"}, {"compare", "0", "1", "--workload", "helo"}, {"mix", "0"}, {"guard"}, {"scale", "--workers", "0"},
+		{"load"}, {"merge"}, {"report"}, {"serve"}, {"serve", "9"},
+		{"where", "--workload", "helo"}, {"where", "9"}, {"where", "--layout", "sideways"}, {"where", "--duration", "-1s"},
+		{"where", "--profiler", "both"}, {"where", "--profiler", "gdb"}, {"flame"}, {"flame", "1", "2", "3"}, {"flame", "3", "--admin", ":9090"},
+		{"flame", "--admin", ":9", "--profiler", "perf"}, {"stat", "9"}, {"allocs", "9"}, {"syscalls", "--workers", "-1"},
+		{"wrong-turn", "shortcut"}, {"wrong-turn", "router", "--rounds", "-1"},
+		{"docs", "sing"}, {"docs", "refresh", "--only", "dust"}, {"docs", "serve", "9"},
+		{"workshop", "sing"}, {"workshop", "hint"}, {"workshop", "hint", "99"}, {"workshop", "check", "1", "--workload", "helo"}, {"workshop", "classroom"},
+	} {
+		_, err := execute(t, args...)
+		require.Error(t, err, "%v", args)
+		require.Equal(t, 2, exitCode(err), "%v: %v", args, err)
+		require.NotContains(t, oneLine(err), "\n")
+	}
+	for _, args := range [][]string{
+		{"merge", "/nonexistent"}, {"report", "/nonexistent"}, {"workshop", "classroom", "/nonexistent"},
+		{"load", "--target", "127.0.0.1:1", "--timeout", "1ms", "--duration", "1ms"},
+	} {
+		_, err := execute(t, args...)
+		require.Error(t, err, "%v", args)
+		require.Equal(t, 1, exitCode(err), "%v: %v", args, err)
+	}
+}
+
+// A flag's name has one meaning: the kind of its value is the same wherever it stands.
+func TestFlagsHaveOneMeaning(t *testing.T) {
+	kinds := map[string]string{}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
+		for _, name := range []string{"base", "head", "workload", "json", "out", "duration", "layout", "rounds", "time", "source", "profiler", "quick", "file"} {
+			flag := cmd.Flags().Lookup(name)
+			if flag == nil {
+				continue
+			}
+			if kind, known := kinds[name]; known {
+				require.Equal(t, kind, flag.Value.Type(), "--%s of %s", name, cmd.CommandPath())
+			}
+			kinds[name] = flag.Value.Type()
+		}
+		for _, gone := range []string{"stage", "seconds", "from"} {
+			require.Nil(t, cmd.Flags().Lookup(gone), "--%s of %s: stages are arguments", gone, cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+	require.Len(t, kinds, 13)
+}
+
+func TestCompletion(t *testing.T) {
+	for _, c := range []struct {
+		line, want string
+	}{
+		{"compare ", "3\tnative-parser"},
+		{"compare 3 ", "2\tconn-timer"},
+		{"guard 5 ", "4\t"},
+		{"compare 2 3 --workload ", "browser\t"},
+		{"where --workload ", "browser\t"},
+		{"flame --profiler ", "perf"},
+		{"run --layout ", "split"},
+		{"workshop check ", "2\tconn-timer"},
+		{"wrong-turn ", "router"},
+	} {
+		out, err := execute(t, append([]string{"__complete"}, strings.Split(c.line, " ")...)...)
+		require.NoError(t, err)
+		require.Contains(t, out, c.want, c.line)
+	}
+	out, err := execute(t, "__complete", "compare", "3", "")
+	require.NoError(t, err)
+	require.NotContains(t, out, "native-parser", "it is named already")
+}
+
 func TestListsAndHelp(t *testing.T) {
 	out, err := execute(t, "workloads")
 	require.NoError(t, err)
@@ -87,10 +166,10 @@ func TestListsAndHelp(t *testing.T) {
 		require.Contains(t, out, w.Name)
 		require.Contains(t, out, w.Summary)
 	}
-	out, err = execute(t, "version")
+	out, err = execute(t, "--version")
 	require.NoError(t, err)
-	require.Contains(t, out, "revision")
-	for _, sub := range []string{"run", "compare", "peers", "scale", "mix", "guard", "generators", "load", "merge", "report", "workloads", "version"} {
+	require.Contains(t, out, "ladder, commit ")
+	for _, sub := range []string{"run", "compare", "peers", "scale", "mix", "guard", "generators", "load", "merge", "report", "workloads", "serve", "docs", "workshop", "flame", "where", "syscalls", "allocs", "stat", "wrong-turn"} {
 		out, err = execute(t, sub, "--help")
 		require.NoError(t, err)
 		require.Contains(t, out, "ladder "+sub)
@@ -110,7 +189,7 @@ func TestLoadPrintsAResult(t *testing.T) {
 	require.Contains(t, out, "4 connections on 1 threads, 4 established, 4 answered")
 	require.Contains(t, out, "requests per second")
 
-	out, err = execute(t, append(args, "--json")...)
+	out, err = execute(t, append(args, "--json", "-")...)
 	require.NoError(t, err)
 	var r load.Result
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
@@ -123,7 +202,7 @@ func TestLoadPrintsAResult(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(out), 0o600))
 	_, err = execute(t, "merge", path, path)
 	require.ErrorContains(t, err, "result 2 is result 1 once more")
-	out, err = execute(t, append(args, "--json")...)
+	out, err = execute(t, append(args, "--json", "-")...)
 	require.NoError(t, err)
 	second := filepath.Join(folder, "b.json")
 	require.NoError(t, os.WriteFile(second, []byte(out), 0o600))
@@ -143,7 +222,7 @@ func TestLoadPrintsAResult(t *testing.T) {
 	out, err = execute(t, append(args, "--workload", "json")...)
 	require.ErrorContains(t, err, "errors, see above")
 	require.Contains(t, out, "error: length 13")
-	out, err = execute(t, append(args, "--workload", "json", "--json")...)
+	out, err = execute(t, append(args, "--workload", "json", "--json", "-")...)
 	require.ErrorContains(t, err, "errors, see above", "a script must not take this for a measurement")
 	require.Contains(t, out, "length 13")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,8 @@ func newLoad() *cobra.Command {
 	var (
 		name                        string
 		connections, pipeline, idle int
-		asJSON, hold                bool
+		hold                        bool
+		asJSON                      jsonFile
 		o                           load.Options
 	)
 	cmd := &cobra.Command{
@@ -36,12 +36,12 @@ counts from that time, so that a server that stalls does not hide it.
 Every answer is checked; a wrong one counts as an error, not as a request.
 Exit code 1 when anything went wrong. Results of several machines can be put
 together: see ladder merge.`,
-		Example: "  ladder load --target 10.0.0.5:8080 --workload browser --duration 10s --json",
+		Example: "  ladder load --target 10.0.0.5:8080 --workload browser --duration 10s --json -",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := workload.ByName(name)
 			if err != nil {
-				return err
+				return usage(err)
 			}
 			if cmd.Flags().Changed("connections") {
 				w.Connections = connections
@@ -54,7 +54,7 @@ together: see ladder merge.`,
 			}
 			o.Workload = w
 			if o.Target == "" {
-				return errors.New("no server given: use --target host:port")
+				return usage(errors.New("no server given: use --target host:port"))
 			}
 			limits := load.ReadLimits()
 			if err := limits.CheckDescriptors(w); err != nil {
@@ -72,12 +72,11 @@ together: see ladder merge.`,
 				o.AtEnd = func() error { return handshake(out, input, "done") }
 			}
 			result, err := load.Run(cmd.Context(), o)
-			if asJSON {
-				if encodeErr := json.NewEncoder(out).Encode(result); err == nil {
-					err = encodeErr
-				}
-			} else if result.Requests > 0 || err == nil {
-				printLoad(out, result)
+			if result.Requests > 0 || err == nil {
+				printLoad(asJSON.text(cmd), result)
+			}
+			if writeErr := asJSON.write(cmd, result); err == nil {
+				err = writeErr
 			}
 			// With --hold the parent reads what there is in the JSON.
 			if err == nil && result.Failures() > 0 && !hold {
@@ -88,7 +87,7 @@ together: see ladder merge.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "the server's address, host:port")
-	f.StringVar(&name, "workload", workload.Hello, "what to send: see ladder workloads")
+	workloadFlag(cmd, &name, workload.Hello, "what to send")
 	f.IntVar(&connections, "connections", 0, "connections that send (default: the workload's)")
 	f.IntVar(&pipeline, "pipeline", 0, "requests sent at once on a connection (default: the workload's)")
 	f.IntVar(&idle, "idle", 0, "further connections that stay idle (default: the workload's)")
@@ -99,7 +98,7 @@ together: see ladder merge.`,
 	f.Float64Var(&o.Rate, "rate", 0, "requests per second to send, whatever the answers do (default: as many as are answered)")
 	f.StringSliceVar(&o.Sources, "source", nil, "IP addresses of this machine to connect from, in turns")
 	f.IntVar(&o.ServerPID, "server-pid", 0, "a process on this machine whose CPU time is read as well")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object (schema in bench/README.md)")
+	asJSON.flag(cmd, "the result (schema in bench/README.md)")
 	f.BoolVar(&hold, "hold", false, "print \"ready\" before and \"done\" after the measured part, and wait for a line on standard input each time")
 	return cmd
 }

@@ -25,8 +25,16 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ladder: "+oneLine(err))
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode is 2 for a command line that was not understood, else 1: a check that failed, or anything else.
+func exitCode(err error) int {
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
 }
 
 const sameSignal = 300 * time.Millisecond

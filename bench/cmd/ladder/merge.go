@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +12,7 @@ import (
 )
 
 func newMerge() *cobra.Command {
-	var asJSON bool
+	var asJSON jsonFile
 	cmd := &cobra.Command{
 		Use:   "merge a.json b.json …",
 		Short: "Put results of several load generators into one",
@@ -21,12 +20,7 @@ func newMerge() *cobra.Command {
 server at the same time, into one: rates and counts add up, and percentiles are
 read from all latencies together. "-" is standard input.`,
 		Example: "  ladder merge from-alice.json from-bob.json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("no files given: ladder merge a.json b.json")
-			}
-			return nil
-		},
+		Args:    some("no files given: ladder merge a.json b.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var results []load.Result
 			for _, path := range args {
@@ -40,10 +34,10 @@ read from all latencies together. "-" is standard input.`,
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			if asJSON {
-				return json.NewEncoder(out).Encode(merged)
+			if err := asJSON.write(cmd, merged); err != nil {
+				return err
 			}
+			out := asJSON.text(cmd)
 			for i, r := range results {
 				fmt.Fprintf(out, "generator %d: %.0f requests per second, %d of %d connections, p50 %s, p99 %s\n", i+1, r.RequestsPerSecond, r.Established, r.Connections+r.Idle, microseconds(r.Latency.P50), microseconds(r.Latency.P99))
 			}
@@ -59,7 +53,7 @@ read from all latencies together. "-" is standard input.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, as ladder load does")
+	asJSON.flag(cmd, "the result, as ladder load does,")
 	return cmd
 }
 

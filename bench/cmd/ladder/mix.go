@@ -14,39 +14,30 @@ import (
 )
 
 func newMix() *cobra.Command {
-	var h how
-	var base, from, name string
+	var h measuring
+	var name string
 	var files []string
 	var buildOnly bool
 	cmd := &cobra.Command{
-		Use:   "mix --base N --from M --files request.go,head.go",
+		Use:   "mix stage stage --files request.go,head.go",
 		Short: "Measure a stage with files of another: what a step brings somewhere else",
-		Long: `Build a server of one stage with some files of another, in a temporary folder,
-and measure it beside both. Where the files do not fit together it says which
-methods they miss in each other.`,
-		Example: "  ladder mix --base 0 --from 3 --files request.go,head.go --workload browser",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if base == "" || from == "" {
-				return errors.New("mix needs two stages: --base for what is changed, --from for where files come from")
+		Long: `Build a server of the first stage with some files of the second, in a temporary
+folder, and measure it beside both. Where the files do not fit together it says
+which methods they miss in each other.`,
+		Example:           "  ladder mix 0 3 --files request.go,head.go --workload browser",
+		ValidArgsFunction: completeStages(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 || len(files) == 0 {
+				return errors.New("mix needs two stages, what is changed and where --files come from: for example ladder mix 0 3 --files request.go,head.go")
 			}
-			b, err := h.bench(cmd)
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j, err := h.begin(cmd, name)
 			if err != nil {
 				return err
 			}
-			w, err := workload.ByName(name)
-			if err != nil {
-				return err
-			}
-			c, err := h.checkout()
-			if err != nil {
-				return err
-			}
-			if err := check(b); err != nil {
-				return err
-			}
-			progress := newProgress(cmd.ErrOrStderr())
-			servers, err := pick(cmd.Context(), progress, c, []string{base, from})
+			servers, err := j.build(args...)
 			if err != nil {
 				return err
 			}
@@ -58,8 +49,9 @@ methods they miss in each other.`,
 			for i := range files {
 				files[i] = strings.TrimSpace(files[i])
 			}
-			progress.say("building %s with %s of %s", servers[0].Name, strings.Join(files, ", "), servers[1].Name)
-			mixed, err := run.Mix(cmd.Context(), c.root, temporary, servers[0].Name, servers[1].Name, files)
+			what := fmt.Sprintf("%s with %s of %s", servers[0].Name, strings.Join(files, ", "), servers[1].Name)
+			j.progress.say("building %s", what)
+			mixed, err := run.Mix(j.ctx, j.root, temporary, servers[0].Name, servers[1].Name, files)
 			if err != nil {
 				return err
 			}
@@ -67,17 +59,14 @@ methods they miss in each other.`,
 				fmt.Fprintln(cmd.OutOrStdout(), "it compiles")
 				return nil
 			}
-			b.Remarks = append(b.Remarks, fmt.Sprintf("mix is %s with %s of %s.", servers[0].Name, strings.Join(files, ", "), servers[1].Name))
-			b.Grid([]run.Server{servers[0], mixed, servers[1]}, []workload.Workload{w}, []run.Server{mixed}, servers)
-			return finish(cmd.Context(), cmd.OutOrStdout(), progress, b, c, "mix")
+			j.Remarks = append(j.Remarks, "mix is "+what+".")
+			j.Grid([]run.Server{servers[0], mixed, servers[1]}, j.workloads, []run.Server{mixed}, servers)
+			return j.finish("mix")
 		},
 	}
 	h.flags(cmd, 30*time.Second)
-	f := cmd.Flags()
-	f.StringVar(&base, "base", "", "the stage that is changed")
-	f.StringVar(&from, "from", "", "the stage that files are taken from")
-	f.StringSliceVar(&files, "files", nil, "those files")
-	f.StringVar(&name, "workload", workload.Hello, "what to send: see ladder workloads")
-	f.BoolVar(&buildOnly, "build-only", false, "only tell whether it compiles")
+	workloadFlag(cmd, &name, workload.Hello, "what to send, one or several separated by commas")
+	cmd.Flags().StringSliceVar(&files, "files", nil, "those of the second stage that it gets")
+	cmd.Flags().BoolVar(&buildOnly, "build-only", false, "only tell whether it compiles")
 	return cmd
 }

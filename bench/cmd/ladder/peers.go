@@ -7,11 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
-	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
 func newPeers() *cobra.Command {
-	var h how
+	var h measuring
 	var names string
 	cmd := &cobra.Command{
 		Use:   "peers",
@@ -22,51 +21,38 @@ The peers are a module of their own, bench/peers, which is built for this: Go ma
 have to fetch their libraries first.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := h.bench(cmd)
+			j, err := h.begin(cmd, names)
 			if err != nil {
 				return err
 			}
-			workloads, err := workload.List(names)
+			all, err := run.Stages(j.root)
 			if err != nil {
 				return err
 			}
-			c, err := h.checkout()
-			if err != nil {
-				return err
-			}
-			if err := check(b); err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			progress := newProgress(cmd.ErrOrStderr())
-			all, err := run.Stages(c.root)
-			if err != nil {
-				return err
-			}
-			stages, err := pick(ctx, progress, c, []string{"0", "1", fmt.Sprint(len(all) - 1)})
+			stages, err := j.build("0", "1", fmt.Sprint(len(all)-1))
 			if err != nil {
 				return err
 			}
 			stages[1] = run.WithFlag(stages[1], "-acceptor")
-			progress.say("building the peers")
-			peers, err := run.BuildPeers(ctx, c.root, c.bin)
+			j.progress.say("building the peers")
+			peers, err := run.BuildPeers(j.ctx, j.root, j.bin)
 			if err != nil {
 				return err
 			}
-			if s, ok, err := run.BuildBareC(ctx, c.root, c.bin); err != nil {
+			if s, ok, err := run.BuildBareC(j.ctx, j.root, j.bin); err != nil {
 				return err
 			} else if ok {
 				peers = append(peers, s)
 			} else {
-				progress.say("no C compiler: the bare C loop is left out")
+				j.progress.say("no C compiler: the bare C loop is left out")
 			}
 			last := stages[len(stages)-1]
 			servers := append(stages, peers...)
-			b.Grid(servers, workloads, []run.Server{last}, servers)
-			return finish(ctx, cmd.OutOrStdout(), progress, b, c, "peers")
+			j.Grid(servers, j.workloads, []run.Server{last}, servers)
+			return j.finish("peers")
 		},
 	}
 	h.flags(cmd, 5*time.Minute)
-	cmd.Flags().StringVar(&names, "workload", "hello,pipelined,browser,json,body64k", "what to send, separated by commas, or all: see ladder workloads")
+	workloadFlag(cmd, &names, "hello,pipelined,browser,json,body64k", "what to send, separated by commas, or all")
 	return cmd
 }

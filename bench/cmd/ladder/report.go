@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -19,12 +18,7 @@ func newReport() *cobra.Command {
 		Short: "Make the page, CSV and charts of runs anew from their JSON",
 		Long: `Print the tables of earlier runs and write their HTML page, CSV and charts anew,
 beside the JSON. --against says how far the ratios of another run agree.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("no files given: ladder report bench/out/ladder.json")
-			}
-			return nil
-		},
+		Args: some("no files given: ladder report bench/out/ladder.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, path := range args {
 				d, err := report.Read(path)

@@ -1,18 +1,25 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
+)
 
-	"github.com/qps-ladder/qps-ladder/bench/profile"
-	"github.com/qps-ladder/qps-ladder/bench/site"
-	"github.com/qps-ladder/qps-ladder/bench/workload"
-	"github.com/qps-ladder/qps-ladder/bench/workshop"
+// commit is what this command was built from; make sets it.
+var commit string
+
+// The groups of subcommands in the help.
+const (
+	measureGroup  = "measure"
+	lookGroup     = "look"
+	readGroup     = "read"
+	workshopGroup = "workshop"
+	serveGroup    = "serve"
 )
 
 func newRoot() *cobra.Command {
@@ -22,74 +29,67 @@ func newRoot() *cobra.Command {
 		Long: `Measure what each step of the QPS ladder brings.
 
 Every server and every load generator is a process of its own. What is compared
-is measured in the same round, and every ratio has its interval beside it.`,
+is measured in the same round, and every ratio has its interval beside it.
+
+Exit code 2 says that the command line was not understood, 1 that a check failed
+or that something went wrong.
+
+The shell completes subcommands, stages, workloads, exercises and wrong turns
+after: source <(ladder completion bash) (or zsh, fish, powershell).`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			var names []string
-			for _, sub := range cmd.Commands() {
-				if sub.IsAvailableCommand() {
-					names = append(names, sub.Name())
-				}
-			}
-			return fmt.Errorf("there is no subcommand %q: choose one of %s", args[0], strings.Join(names, ", "))
+			return fmt.Errorf("there is no subcommand %q: choose one of %s", args[0], strings.Join(names(cmd), ", "))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRun(), newCompare(), newPeers(), newScale(), newMix(), newGuard(), newGenerators(), newWorkloads(), newLoad(), newMerge(), newReport(), newVersion())
-	root.AddCommand(profile.Commands()...)
-	root.AddCommand(workshop.Commands()...)
-	root.AddCommand(site.Commands()...)
+	root.SetVersionTemplate("ladder, commit {{.Version}}\n")
+	root.CompletionOptions.HiddenDefaultCmd = true // the text above says it
+	for _, group := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{measureGroup, "Measure", []*cobra.Command{newRun(), newCompare(), newPeers(), newScale(), newMix(), newGuard(), newGenerators(), newReport()}},
+		{lookGroup, "Look where the time goes", []*cobra.Command{newWhere(), newFlame(), newSyscalls(), newAllocs(), newStat(), newWrongTurn()}},
+		{readGroup, "Read", []*cobra.Command{newDocs()}},
+		{workshopGroup, "Workshop", []*cobra.Command{newWorkshop()}},
+		{serveGroup, "Serve and drive by hand", []*cobra.Command{newServe(), newLoad(), newMerge(), newWorkloads()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.id, Title: group.title + ":"})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.id
+		}
+		root.AddCommand(group.commands...)
+	}
+	understand(root)
 	return root
 }
 
-// noArguments refuses arguments that nobody would look at.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// names are those of a command's subcommands.
+func names(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
 	}
-	return fmt.Errorf("%q is not understood by %q: see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+	return names
 }
 
-func newWorkloads() *cobra.Command {
-	return &cobra.Command{
-		Use: "workloads", Short: "List what servers can be driven with", Args: noArguments,
-		Run: func(cmd *cobra.Command, _ []string) {
-			t := table.NewWriter()
-			t.SuppressTrailingSpaces()
-			t.SetOutputMirror(cmd.OutOrStdout())
-			t.SetStyle(table.StyleDefault)
-			t.Style().Options = table.OptionsNoBordersAndSeparators
-			t.AppendHeader(table.Row{"name", "what"})
-			t.Style().Format.Header = 0
-			for _, w := range workload.All() {
-				t.AppendRow(table.Row{w.Name, w.Summary})
-			}
-			t.Render()
-		},
+// version is the commit, with a mark when files have changed since, and what it was built with.
+func version() string {
+	revision := commit
+	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
+		settings := map[string]string{}
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+		if revision = settings["vcs.revision"]; settings["vcs.modified"] == "true" {
+			revision += "-dirty"
+		}
 	}
-}
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the revision this command was built from", Args: noArguments,
-		Run: func(cmd *cobra.Command, _ []string) {
-			revision, modified := "unknown", ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					switch {
-					case s.Key == "vcs.revision":
-						revision = s.Value
-					case s.Key == "vcs.modified" && s.Value == "true":
-						modified = " with changes"
-					}
-				}
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "ladder, revision %s%s, %s %s/%s\n", revision, modified, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
-	}
+	return fmt.Sprintf("%s, %s %s/%s", cmp.Or(revision, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

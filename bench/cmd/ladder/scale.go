@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,60 +13,50 @@ import (
 )
 
 func newScale() *cobra.Command {
-	var h how
-	var stages, names string
+	var h measuring
+	var names string
 	var workers []int
 	cmd := &cobra.Command{
-		Use:   "scale --stage 1 --workers 1,2,4,8",
+		Use:   "scale [stage...] --workers 1,2,4,8",
 		Short: "Measure stages with several numbers of workers",
-		Long: `Measure stages with several numbers of workers (event loops), each against the
-same stage with the first number, and show how many connections each loop got:
-the kernel spreads them over SO_REUSEPORT listeners by a hash, which is uneven.
+		Long: `Measure stages, stage1 unless others are named, with several numbers of workers
+(event loops), each against the same stage with the first number, and show how
+many connections each loop got: the kernel spreads them over SO_REUSEPORT
+listeners by a hash, which is uneven.
 
 On fewer than four CPUs server and generator both use all of them: two loops on
 one CPU would tell nothing.`,
-		Example: "  ladder scale --stage 0,1 --workers 1,2,4 --workload hello,churn",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cpus, err := netpoll.CPUs(); err == nil && h.layout == "" && len(cpus) < 4 {
-				h.layout = report.Shared
-			}
-			b, err := h.bench(cmd)
-			if err != nil {
-				return err
-			}
-			workloads, err := workload.List(names)
-			if err != nil {
-				return err
+		Example:           "  ladder scale 0 1 --workers 1,2,4 --workload hello,churn",
+		ValidArgsFunction: completeStages(unlimited),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{"1"}
 			}
 			for i, n := range workers {
 				if n < 1 {
-					return fmt.Errorf("--workers %d: at least 1", n)
+					return usage(fmt.Errorf("--workers %d: at least 1", n))
 				}
 				if slices.Contains(workers[:i], n) {
-					return fmt.Errorf("--workers %d is there twice", n)
+					return usage(fmt.Errorf("--workers %d is there twice", n))
 				}
 			}
-			c, err := h.checkout()
+			if cpus, err := netpoll.CPUs(); err == nil && h.layout == "" && len(cpus) < 4 {
+				h.layout = report.Shared
+			}
+			j, err := h.begin(cmd, names)
 			if err != nil {
 				return err
 			}
-			if err := check(b); err != nil {
-				return err
-			}
-			progress := newProgress(cmd.ErrOrStderr())
-			picked, err := pick(cmd.Context(), progress, c, strings.Split(stages, ","))
+			servers, err := j.build(args...)
 			if err != nil {
 				return err
 			}
-			b.Scale(picked, workers, workloads)
-			return finish(cmd.Context(), cmd.OutOrStdout(), progress, b, c, "scale")
+			j.Scale(servers, workers, j.workloads)
+			return j.finish("scale")
 		},
 	}
 	h.flagsWithoutWorkers(cmd, 60*time.Second)
-	f := cmd.Flags()
-	f.StringVar(&stages, "stage", "1", "stages, separated by commas")
-	f.IntSliceVar(&workers, "workers", []int{1, 2, 4, 8}, "numbers of workers, separated by commas")
-	f.StringVar(&names, "workload", workload.Hello, "what to send, separated by commas: see ladder workloads")
+	workloadFlag(cmd, &names, workload.Hello, "what to send, separated by commas")
+	cmd.Flags().IntSliceVar(&workers, "workers", []int{1, 2, 4, 8}, "numbers of workers, separated by commas")
 	return cmd
 }

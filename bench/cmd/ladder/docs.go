@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/site"
+)
+
+func newDocs() *cobra.Command {
+	docs := &cobra.Command{
+		Use:   "docs",
+		Short: "Build, read and check the documentation",
+		Args:  noArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	docs.AddCommand(newDocsBuild(), newDocsServe(), newDocsCheck(), newDocsReadmes(), newDocsRefresh())
+	return docs
+}
+
+// siteFolder is where the site goes, from the root of the repository.
+const siteFolder = "docs/_site"
+
+// buildSite builds it into out, "" for siteFolder.
+func buildSite(out string) (root, folder string, err error) {
+	if root, err = run.Root(); err != nil {
+		return "", "", err
+	}
+	if folder = out; folder == "" {
+		folder = filepath.Join(root, filepath.FromSlash(siteFolder))
+	}
+	s, err := site.Build(root)
+	if err != nil {
+		return "", "", err
+	}
+	return root, folder, s.Write(folder)
+}
+
+func newDocsBuild() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use: "build", Short: "Build the site into " + siteFolder, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, folder, err := buildSite(out)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "built %s: open index.html in a browser\n", folder)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "folder for the site (default: "+siteFolder+")")
+	return cmd
+}
+
+func newDocsServe() *cobra.Command {
+	var out, address string
+	cmd := &cobra.Command{
+		Use: "serve [stage]", Short: "Build the site and serve it on this machine",
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: completeStages(1),
+		Long: `Build the site and serve it on this machine, with Go's file server or, when a
+stage is named, with that one of the project's own six servers.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, folder, err := buildSite(out)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return site.Serve(cmd.Context(), folder, address, cmd.OutOrStdout())
+			}
+			stages, err := stageNames(root, args)
+			if err != nil {
+				return err
+			}
+			return site.ServeByStage(cmd.Context(), root, folder, stages[0], address, cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "folder for the site (default: "+siteFolder+")")
+	f.StringVar(&address, "addr", "127.0.0.1:8000", "where to listen, on loopback; port 0 takes a free one")
+	return cmd
+}
+
+func newDocsCheck() *cobra.Command {
+	return &cobra.Command{
+		Use: "check", Short: "Check links, figures, hunks and commands of the documentation", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := run.Root()
+			if err != nil {
+				return err
+			}
+			if _, err := site.Build(root); err != nil {
+				return err
+			}
+			if err := site.Check(root); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), "the documentation is sound")
+			return nil
+		},
+	}
+}
+
+func newDocsReadmes() *cobra.Command {
+	return &cobra.Command{
+		Use: "readmes", Short: "Write the figures in README.md and the stages' READMEs anew from docs/data", Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := run.Root()
+			if err != nil {
+				return err
+			}
+			changed, err := site.UpdateReadmes(root)
+			for _, name := range changed {
+				fmt.Fprintf(cmd.OutOrStdout(), "new figures in %s\n", name)
+			}
+			return err
+		},
+	}
+}
+
+func newDocsRefresh() *cobra.Command {
+	r := site.Refresh{}
+	cmd := &cobra.Command{
+		Use: "refresh", Short: "Measure anew every figure that the documentation quotes",
+		Long: `Measure anew every figure that the documentation quotes, into docs/data:
+
+  ladder     what make ladder measures
+  split      stage1 beside stage0, the generator on a CPU of its own
+  peers      stage5 beside the servers of other libraries
+  ablation   the variants of bench/variants/ablation.yaml, beside their stages
+  profiles   where the CPU time of each stage goes: the table and the flame graphs
+
+The figures in README.md and in the stages' READMEs are written anew from them.
+
+Let nothing else run meanwhile. It takes about a quarter of an hour.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			for _, part := range r.Only {
+				if err := oneOf("part", part, site.RefreshParts...); err != nil {
+					return fmt.Errorf("--only: %w", err)
+				}
+			}
+			return noArguments(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := run.Root()
+			if err != nil {
+				return err
+			}
+			command, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			r.Out = cmd.OutOrStdout()
+			return r.Run(cmd.Context(), root, command)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, profiles")
+	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
+	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")
+	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")
+	completeFlag(cmd, "only", site.RefreshParts...)
+	return cmd
+}

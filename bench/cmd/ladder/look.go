@@ -1,0 +1,252 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/profile"
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+)
+
+// looking holds the flags that every subcommand has that looks into a server.
+type looking struct{ profile.Options }
+
+func (l *looking) flags(cmd *cobra.Command, duration string) {
+	workloadFlag(cmd, &l.Workload, "", "what to send (default: hello)")
+	l.flagsWithoutWorkload(cmd, duration)
+}
+
+func (l *looking) flagsWithoutWorkload(cmd *cobra.Command, duration string) {
+	f := cmd.Flags()
+	f.DurationVar(&l.Duration, "duration", 0, "how long to record, such as 3s (default: "+duration+")")
+	f.StringVar(&l.Layout, "layout", "", "co-located or split (default: split from 4 CPUs on)")
+	f.IntVar(&l.Workers, "workers", 0, "workers of each server (default: one for each of its CPUs)")
+	f.StringVar(&l.Folder, "out", "", "folder for what is written (default: bench/out)")
+	completeFlag(cmd, "layout", layouts...)
+}
+
+// profilerFlag gives a command --profiler.
+func profilerFlag(cmd *cobra.Command, profiler *string, normally, help string, choices ...string) {
+	cmd.Flags().StringVar(profiler, "profiler", normally, help)
+	completeFlag(cmd, "profiler", choices...)
+}
+
+// look checks the flags and the stages that the arguments name, and looks.
+func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []string) error) error {
+	l.Out = cmd.OutOrStdout()
+	l.Tell = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	switch {
+	case l.Duration < 0:
+		return usage(errors.New("--duration must be positive"))
+	case l.Workers < 0:
+		return usage(errors.New("--workers must be at least 1"))
+	}
+	if err := oneOf("layout", l.Layout, report.CoLocated, report.Split, report.Shared); err != nil {
+		return usage(err)
+	}
+	if l.Workload != "" {
+		if _, err := workload.ByName(l.Workload); err != nil {
+			return usage(err)
+		}
+	}
+	root, err := run.Root()
+	if err != nil {
+		return err
+	}
+	stages, err := stageNames(root, args)
+	if err != nil {
+		return err
+	}
+	if err = look(stages); err != nil && cmd.Context().Err() != nil {
+		return errors.New("stopped: nothing was written")
+	}
+	return err
+}
+
+func newFlame() *cobra.Command {
+	var l looking
+	var profiler, running string
+	cmd := &cobra.Command{
+		Use:   "flame stage [stage]",
+		Short: "Draw a flame graph of a stage, or of two and what differs (make flame)",
+		Long: `Record a stage under load and write a flame graph: one HTML file that needs
+nothing else. Times are per request, so that stages can be compared although the
+faster one does more in the same time. The same data is kept as a pprof profile
+for go tool pprof.
+
+With two stages it holds a graph of each and one of the difference.
+
+With --admin and no stage it records a server that runs already, and that somebody
+else sends requests to.
+
+There are two profilers. The one of Go works everywhere; perf sees into the kernel
+as well, where it is installed and allowed.`,
+		Example:           "  ladder flame 3 --workload browser\n  ladder flame 2 3\n  ladder flame --admin 127.0.0.1:9090",
+		ValidArgsFunction: completeStages(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case running != "" && len(args) > 0:
+				return errors.New("--admin names a server that runs: leave the stage away")
+			case running != "" && profiler != profile.ProfilerBoth && profiler != profile.ProfilerGo:
+				return errors.New("--admin records with the profiler in the server: --profiler perf and auto are for a stage that this command starts")
+			case running == "" && (len(args) < 1 || len(args) > 2):
+				return errors.New("flame needs one stage, or two to compare: for example ladder flame 3, or ladder flame 2 3")
+			}
+			return oneOf("profiler", profiler, profile.ProfilerAuto, profile.ProfilerBoth, profile.ProfilerGo, profile.ProfilerPerf)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, args, func(stages []string) error {
+				if running != "" {
+					return profile.FlameOfRunning(cmd.Context(), l.Options, running)
+				}
+				return profile.Flame(cmd.Context(), l.Options, stages, profiler)
+			})
+		},
+	}
+	l.flags(cmd, "3s with perf, 5s with Go")
+	profilerFlag(cmd, &profiler, profile.ProfilerBoth, "go, perf, auto (the better one), or both",
+		profile.ProfilerAuto, profile.ProfilerBoth, profile.ProfilerGo, profile.ProfilerPerf)
+	cmd.Flags().StringVar(&running, "admin", "", "admin listener of a server that runs already")
+	return cmd
+}
+
+func newWhere() *cobra.Command {
+	var l looking
+	var profiler string
+	var guess bool
+	var asJSON jsonFile
+	cmd := &cobra.Command{
+		Use:   "where [stage...]",
+		Short: "Tell on what each stage spends its CPU time, per request (make where)",
+		Long: `Record each stage under load, and say on what it spends its CPU time: in µs per
+request, in percent, and by how much the server would get faster if that part
+cost nothing at all (Amdahl's law). The categories do not overlap and add up to
+the whole. Without a stage, all six.
+
+With --guess it asks first what will be the largest part.`,
+		Example:           "  ladder where\n  ladder where 2 3 --workload browser",
+		ValidArgsFunction: completeStages(unlimited),
+		Args: func(*cobra.Command, []string) error {
+			if profiler == profile.ProfilerBoth {
+				return fmt.Errorf("one table has one profiler: choose %s or %s", profile.ProfilerGo, profile.ProfilerPerf)
+			}
+			return oneOf("profiler", profiler, profile.ProfilerAuto, profile.ProfilerGo, profile.ProfilerPerf)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, args, func(stages []string) error {
+				l.Out = asJSON.text(cmd)
+				table, err := profile.Where(cmd.Context(), l.Options, stages, profiler, guess, cmd.InOrStdin())
+				if err != nil {
+					return err
+				}
+				return asJSON.write(cmd, table)
+			})
+		},
+	}
+	l.flags(cmd, "3s with perf, 5s without")
+	profilerFlag(cmd, &profiler, profile.ProfilerAuto, "go, perf, or auto: perf where it is allowed",
+		profile.ProfilerAuto, profile.ProfilerGo, profile.ProfilerPerf)
+	cmd.Flags().BoolVar(&guess, "guess", false, "ask for a prediction first")
+	asJSON.flag(cmd, "the table")
+	return cmd
+}
+
+func newSyscalls() *cobra.Command {
+	var l looking
+	cmd := &cobra.Command{
+		Use:   "syscalls [stage...]",
+		Short: "Count each stage's system calls per request (make syscalls)",
+		Long: `Count system calls per request. The server counts its own; with strace installed
+its count stands beside it, of the same run, and so does what perf saw of it where
+it is allowed. Without a stage, all six side by side.
+
+strace counts every call and finds all of them about equally slow, as what it
+measures is mostly itself. perf weighs: it samples, and a call that is short but
+frequent hides in a thin bar.`,
+		Example:           "  ladder syscalls\n  ladder syscalls 2",
+		ValidArgsFunction: completeStages(unlimited),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, args, func(stages []string) error { return profile.Syscalls(cmd.Context(), l.Options, stages) })
+		},
+	}
+	l.flags(cmd, "3s for one stage, 500ms each for several")
+	return cmd
+}
+
+func newAllocs() *cobra.Command {
+	var l looking
+	cmd := &cobra.Command{
+		Use:   "allocs [stage...]",
+		Short: "List each stage's heap allocations per request, by site (make allocs)",
+		Long: `Run the server with a heap profile that misses nothing (rate 1), and list what it
+allocates for a request: how many objects and bytes, where, and for whom. Without
+a stage, all six side by side, and after that each of the workloads that the
+ladder promises to serve without an allocation from stage3 on.`,
+		Example:           "  ladder allocs\n  ladder allocs 1 --workload browser",
+		ValidArgsFunction: completeStages(unlimited),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, args, func(stages []string) error { return profile.Allocs(cmd.Context(), l.Options, stages) })
+		},
+	}
+	l.flags(cmd, "500ms")
+	return cmd
+}
+
+func newStat() *cobra.Command {
+	var l looking
+	cmd := &cobra.Command{
+		Use:   "stat [stage...]",
+		Short: "Count instructions, cycles and cache misses per request with perf stat (make stat)",
+		Long: `Count what the CPU does for a request, with perf stat: instructions, cycles, cache
+and branch misses where there are hardware counters, and what the kernel counts
+everywhere. Without a stage, all six side by side.`,
+		Example:           "  ladder stat\n  ladder stat 4 5 --workload body64k",
+		ValidArgsFunction: completeStages(unlimited),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, args, func(stages []string) error { return profile.Stat(cmd.Context(), l.Options, stages) })
+		},
+	}
+	l.flags(cmd, "1s")
+	return cmd
+}
+
+func newWrongTurn() *cobra.Command {
+	var l looking
+	var rounds int
+	var limit time.Duration
+	cmd := &cobra.Command{
+		Use:   "wrong-turn [name]",
+		Short: "Walk into one of the documents' wrong turns, with the profile that would have warned (make wrong-turn)",
+		Long: `Build a stage with a change that looks right and is not, show what a profile says
+beforehand, and measure it against the original: in the same rounds, with the
+original against itself beside it. Without a name, list them.`,
+		Example:           "  ladder wrong-turn\n  ladder wrong-turn router",
+		ValidArgsFunction: complete(1, func(*cobra.Command) []string { return profile.WrongTurns() }),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if rounds < 0 {
+				return errors.New("--rounds must be at least 1")
+			}
+			if err := cobra.MaximumNArgs(1)(cmd, args); err != nil || len(args) == 0 {
+				return err
+			}
+			return oneOf("wrong turn", args[0], profile.WrongTurns()...)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, nil, func([]string) error {
+				if len(args) == 0 {
+					return profile.ListWrongTurns(l.Out)
+				}
+				return profile.WrongTurn(cmd.Context(), l.Options, args[0], rounds, limit)
+			})
+		},
+	}
+	l.flagsWithoutWorkload(cmd, "3s with perf, 5s without")
+	cmd.Flags().IntVar(&rounds, "rounds", 0, "how many rounds (default: as many as fit in --time, at least 6)")
+	cmd.Flags().DurationVar(&limit, "time", 40*time.Second, "time for all rounds together")
+	return cmd
+}

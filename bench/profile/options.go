@@ -1,0 +1,118 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+)
+
+// Options are what every look into a server takes. Each zero value is a default.
+type Options struct {
+	Workload string        // hello
+	Duration time.Duration // of one recording; as long as suits the profiler
+	Layout   string        // report.CoLocated or report.Split: split from 4 CPUs on
+	Workers  int           // of each server; one for each of its CPUs
+	Folder   string        // for what is written: bench/out
+
+	Out  io.Writer                        // the result, for people; required
+	Tell func(format string, args ...any) // what is going on, a line each; required
+}
+
+const warmup = 200 * time.Millisecond
+
+// prepare builds the stages that are named, or all, and makes what starts them.
+func (o Options) prepare(ctx context.Context, stages []string) (*lab, []run.Server, workload.Workload, error) {
+	w, err := workload.ByName(cmp.Or(o.Workload, workload.Hello))
+	if err != nil {
+		return nil, nil, w, err
+	}
+	l, err := o.lab()
+	if err != nil {
+		return nil, nil, w, err
+	}
+	all, err := run.Stages(l.root)
+	if err != nil {
+		return nil, nil, w, err
+	}
+	picked := all
+	if len(stages) > 0 {
+		picked = nil
+		for _, name := range stages {
+			s, err := run.PickStage(all, name)
+			if err != nil {
+				return nil, nil, w, err
+			}
+			picked = append(picked, s)
+		}
+	}
+	servers, err := run.BuildStages(ctx, l.root, l.bin, picked)
+	return l, servers, w, err
+}
+
+// lab prepares for servers to be started.
+func (o Options) lab() (*lab, error) {
+	l := &lab{workers: o.Workers, warmup: warmup}
+	var err error
+	if l.command, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("cannot find this command's own file: %w", err)
+	}
+	if l.root, err = run.Root(); err != nil {
+		return nil, err
+	}
+	if l.out, err = run.Out(l.root); err != nil {
+		return nil, fmt.Errorf("cannot make the folder for what is written: %w", err)
+	}
+	l.bin = filepath.Join(l.out, "bin")
+	if o.Folder != "" {
+		l.out = o.Folder
+		if err := os.MkdirAll(o.Folder, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	cpus, err := netpoll.CPUs()
+	if err != nil {
+		return nil, err
+	}
+	if l.place, err = run.Arrange(cpus, o.Layout); err != nil {
+		return nil, err
+	}
+	if l.workers == 0 {
+		l.workers = len(l.place.Server)
+	}
+	return l, nil
+}
+
+// short is a stage's name without what it is about.
+func short(name string) string {
+	s, _, _ := strings.Cut(name, "-")
+	return s
+}
+
+// writeFile writes all of a file or nothing of it.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".unfinished-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // it is gone already when all went well
+	err = write(f)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return err
+}
