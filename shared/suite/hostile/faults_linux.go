@@ -221,7 +221,8 @@ func (f *faulty) victim() error {
 		}
 		n.nudges = 0
 	}
-	if err := c.send(lastHello); err != nil {
+	// Something behind it, so that the server has to linger.
+	if err := c.send(lastHello + "x"); err != nil {
 		return unlessGone(err)
 	}
 	for range n.nudges + 1 {

@@ -69,6 +69,7 @@ func readSlowly(t *testing.T, lasting time.Duration, readers []slowReader, flags
 			break
 		}
 		require.True(t, pause > mostPause && attempt < 3, "attempt %d, longest pause of a reader %v: %v", attempt, pause, err)
+		t.Logf("once more: a reader was kept waiting for %v", pause)
 	}
 	nothingLeft(t, s, before)
 }
