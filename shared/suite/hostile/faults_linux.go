@@ -221,8 +221,7 @@ func (f *faulty) victim() error {
 		}
 		n.nudges = 0
 	}
-	// Something behind it, so that the server has to linger.
-	if err := c.send(lastHello + "x"); err != nil {
+	if err := c.send(lastHello); err != nil {
 		return unlessGone(err)
 	}
 	for range n.nudges + 1 {

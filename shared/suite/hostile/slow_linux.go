@@ -68,14 +68,18 @@ func readSlowly(t *testing.T, lasting time.Duration, readers []slowReader, flags
 		if err == nil {
 			break
 		}
-		require.True(t, pause > mostPause && attempt < 3, "attempt %d, longest pause of a reader %v: %v", attempt, pause, err)
+		require.True(t, pause > mostPause && attempt < mostAttempts, "attempt %d, longest pause of a reader %v: %v", attempt, pause, err)
 		t.Logf("once more: a reader was kept waiting for %v", pause)
 	}
 	nothingLeft(t, s, before)
 }
 
-// mostPause is for how long a reader may be late without that telling in a test.
-const mostPause = 300 * time.Millisecond
+const (
+	// mostPause is for how long a reader may be late without that telling in a test.
+	mostPause = 300 * time.Millisecond
+	// mostAttempts is how often it may be later.
+	mostAttempts = 8
+)
 
 // readTogether says what was wrong, and the longest time that a reader was late.
 func readTogether(t *testing.T, s *suite.Server, lasting time.Duration, readers []slowReader) (pause time.Duration, err error) {
@@ -160,7 +164,7 @@ func lingerOfSlowReader(t *testing.T) {
 		if err == nil {
 			break
 		}
-		require.True(t, pause > mostPause && attempt < 3, "attempt %d, longest pause of the reader %v: %v", attempt, pause, err)
+		require.True(t, pause > mostPause && attempt < mostAttempts, "attempt %d, longest pause of the reader %v: %v", attempt, pause, err)
 	}
 	nothingLeft(t, s, before)
 }
