@@ -133,6 +133,8 @@ func neverRead(t *testing.T) {
 // awaitStuck waits until so many requests have been answered and nothing moves any more.
 func awaitStuck(t testing.TB, s *suite.Server, requests int64) suite.Reading {
 	t.Helper()
+	// First the requests: a slow machine may need all its patience for them alone.
+	s.Await(t, fmt.Sprintf("%d requests", requests), func(r suite.Reading) bool { return r.Total["requests"] >= requests })
 	var last [3]int64
 	alike := 0
 	reading, _ := s.Await(t, "the server to be stuck", func(r suite.Reading) bool {
@@ -142,7 +144,7 @@ func awaitStuck(t testing.TB, s *suite.Server, requests int64) suite.Reading {
 		if now != last {
 			last, alike = now, 0
 		}
-		return now[0] >= requests && alike >= 20
+		return alike >= 20
 	})
 	return reading
 }
