@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // A variant that no longer fits its stage, or does not compile, would only be
 // found out when somebody measures.
 func TestVariantsCompile(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds a server for each variant")
-	}
+	testenv.Slow(t) // builds a server for each variant
 	stages, err := stageFolders(root)
 	require.NoError(t, err)
 	variants, err := readVariants(root)
