@@ -21,6 +21,8 @@ type Response struct {
 	Allow, ContentType, ETag, LastModified string
 	// Body is the body. A server answers HEAD without it, but with its length.
 	Body []byte
+	// Length is the length of the body for an answer to HEAD that was made without one, in bytes.
+	Length int
 	// Stable says that nobody ever writes to Body again, so it may be sent by reference at any time.
 	// A body that is not stable is a view: it lives until the request's bytes are overwritten, and is
 	// copied if it has to wait.
@@ -39,6 +41,10 @@ type Response struct {
 func (r *Response) Reset() {
 	*r = Response{Scratch: r.Scratch[:0]}
 }
+
+// ContentLength is the value of the answer's Content-Length: how many bytes its body has, or would
+// have (RFC 9110, 8.6).
+func (r *Response) ContentLength() int { return max(len(r.Body), r.Length) }
 
 // Error makes r the short answer of its status, "404 Not Found\n" as plain text. The body is
 // stable; for a status without a reason phrase it is made anew. Fields other than ContentType stay.
