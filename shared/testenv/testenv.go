@@ -31,8 +31,7 @@ func Browser(t testing.TB) string {
 	return ""
 }
 
-// Slow skips a test that is slow by its nature, unless QPS_LADDER_SLOW=1. A test that calls it must be
-// named in .ci/run, which runs it.
+// Slow skips a test that is slow by its nature, unless QPS_LADDER_SLOW=1, as in .ci/run.
 func Slow(t testing.TB) {
 	t.Helper()
 	if os.Getenv(slowVariable) != "1" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/shared/suite"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // slowReader is a client that takes its bytes slowly, and without a pause.
@@ -53,9 +53,7 @@ func slowReadersByDefault(t *testing.T) {
 // skipUnlessSlow skips a test that is slow by nature.
 func skipUnlessSlow(t testing.TB) {
 	t.Helper()
-	if os.Getenv("QPS_LADDER_SLOW") != "1" {
-		t.Skip("takes long: .ci/run runs it, with QPS_LADDER_SLOW=1")
-	}
+	testenv.Slow(t)
 }
 
 // readSlowly requires that a server cuts none of the readers off. A reader that this machine has kept from running for long has
