@@ -131,8 +131,8 @@ func (a *Acceptor) Resume() {
 }
 
 // Stop gives all connections that wait to take, as Accept does, and closes the listener. Those that come
-// meanwhile are taken too, but not for ever. The kernel resets what is left, and a handshake that completes before the close:
-// where a successor listens already, call [Steer] long enough before.
+// meanwhile are taken too, but not for ever. The kernel resets what is left, and a handshake that completes before the close,
+// unless net.ipv4.tcp_migrate_req (ip-sysctl) lets it move to another listener on the port.
 func (a *Acceptor) Stop(take func(fd int, reserved bool) error) {
 	if a == nil || a.stopped {
 		return
