@@ -163,8 +163,8 @@ func (a *Acceptor) Maintain() {
 
 // Stop gives all connections that wait to take, as Handle does, closes the listener, and ends those
 // that are refused. Clients that come meanwhile are taken too, but not for ever. The kernel resets
-// what is left, and a handshake that completes before the close, unless net.ipv4.tcp_migrate_req
-// (ip-sysctl) lets it move to another listener on the port.
+// what is left, and a handshake that completes before the close: where a successor listens already,
+// call [Steer] long enough before.
 func (a *Acceptor) Stop(take func(fd int) error) {
 	if a == nil || a.stopped {
 		return
