@@ -123,10 +123,18 @@ func newCheck() *cobra.Command {
 			if err := check(cmd.Context(), o, root, e, quick, measure); err != nil {
 				return err
 			}
-			if measure {
-				return compare(cmd.Context(), o, root, e, with)
+			if !measure {
+				return nil
 			}
-			return nil
+			own, err := e.laidOut(root)
+			if err != nil {
+				return err
+			}
+			command, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			return compare(cmd.Context(), o, root, e, own, with, command, usual)
 		})
 	cmd.Flags().BoolVar(&quick, "quick", false, "without the common suite")
 	cmd.Flags().StringVar(&with, "workload", "", "what to measure with (default: what the exercise is about)")
