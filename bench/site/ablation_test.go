@@ -12,14 +12,13 @@ import (
 // found out when somebody measures.
 func TestVariantsCompile(t *testing.T) {
 	testenv.Slow(t) // builds a server for each variant
-	stages, err := stageFolders(root)
+	a, err := readAblation(root)
 	require.NoError(t, err)
-	variants, err := readVariants(root)
-	require.NoError(t, err)
-	for _, v := range variants.Variants {
+	for _, v := range a.Variants {
 		t.Run(v.Name, func(t *testing.T) {
-			_, err := v.build(t.Context(), root, "", stages)
+			source, err := v.Source(t.Context(), root)
 			require.NoError(t, err)
+			require.NoError(t, source.Compile(t.Context()))
 		})
 	}
 }
