@@ -14,7 +14,7 @@ import (
 // Check looks at what a build does not: figures that were typed in, and commands
 // that do not exist. The error tells everything that is wrong, a line each.
 func Check(root string) error {
-	pages, err := readPages(root)
+	b, err := newBuilder(root)
 	if err != nil {
 		return err
 	}
@@ -22,8 +22,8 @@ func Check(root string) error {
 	if err != nil {
 		return err
 	}
-	errs := checkReadmes(root)
-	for _, p := range pages {
+	errs := checkReadmes(b)
+	for _, p := range b.pages {
 		errs = append(errs, typedFigures(p)...)
 	}
 	files, err := markdownFiles(root)

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // A page is one chapter, made of one Markdown file.
@@ -108,10 +110,10 @@ type Site struct {
 type builder struct {
 	root      string
 	stages    []string
-	results   *results
+	results   *dataFiles
 	documents *documents
 	tests     testNames
-	variants  *variantsFile
+	ablation  *ablation
 	pages     []*page
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
@@ -124,9 +126,16 @@ func (b *builder) fail(format string, args ...any) {
 // Build makes the site from the repository at root. The error tells everything
 // that is wrong, a line each.
 func Build(root string) (*Site, error) {
-	b := &builder{root: root, sources: map[string]bool{}}
-	var err error
-	if b.stages, err = stageFolders(root); err != nil {
+	b, err := newBuilder(root)
+	if err != nil {
+		return nil, err
+	}
+	return b.build()
+}
+
+func newBuilder(root string) (b *builder, err error) {
+	b = &builder{root: root, sources: map[string]bool{}}
+	if b.stages, err = harness.Stages(root); err != nil {
 		return nil, err
 	}
 	if b.results, err = readResults(root, b.stages); err != nil {
@@ -138,12 +147,14 @@ func Build(root string) (*Site, error) {
 	if b.tests, err = readTests(root); err != nil {
 		return nil, err
 	}
-	if b.variants, err = readVariants(root); err != nil {
+	if b.ablation, err = readAblation(root); err != nil {
 		return nil, err
 	}
-	if b.pages, err = readPages(root); err != nil {
-		return nil, err
-	}
+	b.pages, err = readPages(root)
+	return b, err
+}
+
+func (b *builder) build() (*Site, error) {
 	site := &Site{Files: map[string][]byte{}, pages: b.pages}
 	for _, p := range b.pages {
 		if err := b.prepare(p); err != nil {

@@ -49,7 +49,9 @@ func TestTypedFigures(t *testing.T) {
 
 // What stands in a README between marks is what the results say, or is told.
 func TestReadmeFigures(t *testing.T) {
-	b, files, err := readmeSources(root)
+	b, err := newBuilder(root)
+	require.NoError(t, err)
+	files, err := readmeFiles(root)
 	require.NoError(t, err)
 	require.Len(t, files, 1+len(b.stages))
 	right, err := b.results.plain("hello.stage1/stage0.ratio")
@@ -102,12 +104,7 @@ func TestOutsideCode(t *testing.T) {
 
 // Every include tells what is wrong with it, with file and line.
 func TestBadIncludes(t *testing.T) {
-	stages, err := stageFolders(root)
-	require.NoError(t, err)
-	b := &builder{root: root, stages: stages, tests: testNames{"a test": "a_test.go"}, variants: &variantsFile{}}
-	b.results, err = readResults(root, stages)
-	require.NoError(t, err)
-	b.documents, err = readDocuments(root)
+	b, err := newBuilder(root)
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		`{{figure "hello.stage9.qps"}}`:           "x.md:11: figure \"hello.stage9.qps\": none of ladder.json, ablation.json has stage9 on hello",
@@ -168,10 +165,24 @@ func TestProfileIsReadAsItWasWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, o, read)
 
-	var out strings.Builder
-	drawFlame(&out, o)
-	require.Contains(t, out.String(), `<div class="fr" style="width:66.67%"><span class="project" title="netpoll.Send: 66.7%">netpoll.Send</span>`)
-	require.Contains(t, out.String(), `<span class="kernel" title="[kernel] sendto: 66.7%">sendto</span>`)
+	draw := func(o *profile.Outline) string {
+		var out strings.Builder
+		root := frameTree(o)
+		root.draw(&out, root)
+		return out.String()
+	}
+	drawn := draw(o)
+	require.Contains(t, drawn, `<div class="fr" style="width:66.67%"><span class="project" title="netpoll.Send: 66.7%">netpoll.Send</span>`)
+	require.Contains(t, drawn, `<span class="kernel" title="[kernel] sendto: 66.7%">sendto</span>`)
+
+	// What is not drawn is not kept, and counted all the same.
+	o.Time = map[string]int64{"main.main;a": 998, "main.main;b;c": 1, "x;y": 1}
+	drawn = draw(o)
+	require.NoError(t, writeProfile(o, path))
+	read, err = readProfile(root, "stage9")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"main.main;a": 998, "main.main": 1, "x": 1}, read.Time)
+	require.Equal(t, drawn, draw(read))
 	require.Equal(t, "http.readRequest", frameLabel("net/http.readRequest"))
 	require.Equal(t, "loop.run", frameLabel("main.(*loop).run"))
 
