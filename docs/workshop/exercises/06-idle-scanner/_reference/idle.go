@@ -15,7 +15,6 @@ const (
 	readingHead              // for the rest of a head
 	readingBody              // for the rest of a body
 	writing                  // for the client to take what it was sent
-	refusing                 // for the first byte of a request that there is no room for
 	lingering                // for the client to stop sending
 )
 
@@ -25,6 +24,8 @@ type idleState struct {
 	phase    phase
 	since    time.Duration // when the phase began, by the loop's clock
 	progress time.Duration // when a byte last moved
+	looked   time.Duration // when the socket was last asked what it still holds
+	held     int           // and that many bytes it held then
 
 	previous, next *conn
 	listed         bool
@@ -71,11 +72,29 @@ func (c *conn) deadline() time.Duration {
 	case readingBody:
 		return min(idle.progress+config.BodyTimeout, idle.since+config.BodyTotal)
 	case writing:
-		return idle.progress + config.WriteTimeout
+		return min(idle.progress+config.WriteTimeout, idle.since+config.WriteTotal)
 	default:
-		// A client that is refused has as long to speak as to leave.
-		return idle.since + config.LingerTimeout
+		return min(idle.progress+config.LingerTimeout, idle.since+config.WriteTotal)
 	}
+}
+
+// alarm says when it has to be looked at: at the deadline, but while answers wait
+// for the client four times in that period. A reader that is slow but steady may
+// give no event for minutes: the kernel reports room when a third is free.
+func (c *conn) alarm() time.Duration {
+	if c.idle.phase == writing {
+		return min(c.deadline(), c.idle.looked+c.loop.config.WriteTimeout/4)
+	}
+	return c.deadline()
+}
+
+// look notices whether the client takes bytes, by what the socket still holds.
+func (c *conn) look() {
+	held, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
+	if err == nil && held > 0 && held != c.idle.held {
+		c.idle.progress = c.loop.now
+	}
+	c.idle.held, c.idle.looked = held, c.loop.now
 }
 
 // The period of the scanner is a part of the shortest time-out, so that none is
@@ -87,9 +106,10 @@ const (
 )
 
 // shortestTimeout is the least time after which a connection can be over its
-// deadline, whatever its phase.
+// deadline, or its socket has to be looked at, whatever its phase.
 func shortestTimeout(config *serve.Config) time.Duration {
-	return min(config.IdleTimeout, config.HeadTimeout, config.BodyTimeout, config.BodyTotal, config.WriteTimeout, config.LingerTimeout)
+	return min(config.IdleTimeout, config.HeadTimeout, config.BodyTimeout, config.BodyTotal,
+		config.WriteTimeout/4, config.WriteTotal, config.LingerTimeout)
 }
 
 // scan closes the connections whose time is over. Those at the front have waited
@@ -98,6 +118,9 @@ func (l *loop) scan() {
 	l.scanSet = false
 	for c := l.idlers.first; c != nil && c.idle.since+l.shortest <= l.now; {
 		next := c.idle.next // timedOut closes c, or moves it to the end
+		if l.now >= c.alarm() && (c.idle.phase == writing || c.idle.phase == lingering) {
+			c.look()
+		}
 		if l.now >= c.deadline() {
 			c.timedOut()
 		}
@@ -121,9 +144,6 @@ func (l *loop) setScan() {
 // own loop's thread: opener may be another one's.
 func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 	c.idle = idleState{phase: idling, since: now, progress: now}
-	if c.noRoom {
-		c.idle.phase = refusing
-	}
 	return nil
 }
 
@@ -136,7 +156,7 @@ func (c *conn) watch() {
 
 func (c *conn) requestStarted() { c.enter(readingHead) }
 
-func (c *conn) answered() { c.enter(idling) }
+func (c *conn) requestFinished() { c.enter(idling) }
 
 // waitFor begins a phase that has to wait for the client.
 func (c *conn) waitFor(p phase) {
@@ -147,7 +167,8 @@ func (c *conn) waitFor(p phase) {
 
 // enter begins a phase: the connection is now the one that has waited least.
 func (c *conn) enter(p phase) {
-	c.idle.phase, c.idle.since, c.idle.progress = p, c.loop.now, c.loop.now
+	c.idle.phase = p
+	c.idle.since, c.idle.progress, c.idle.looked = c.loop.now, c.loop.now, c.loop.now
 	if list := &c.loop.idlers; c.idle.listed && list.last != c {
 		list.remove(c)
 		list.append(c)
