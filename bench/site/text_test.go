@@ -194,3 +194,27 @@ func TestProfileIsReadAsItWasWritten(t *testing.T) {
 	_, err = readProfile(root, "stage8")
 	require.ErrorContains(t, err, "make docs-refresh records it")
 }
+
+func TestHeadings(t *testing.T) {
+	text := "# The `bench`\n\nx\n```\n# no heading\n```\n## How, and [where](x.md)?\n## How, and where\n### Straße_2 – 3\n"
+	require.Equal(t, map[string]int{"the-bench": 1, "how-and-where": 7, "how-and-where-1": 8, "straße_2--3": 9}, headings(text))
+}
+
+func TestDeadLinks(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "bench"), 0o755))
+	for name, text := range map[string]string{"bench/README.md": "# Bench\n## Peers\n", "Makefile": "a:\n\tb\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	for link, dead := range map[string]bool{
+		"../Makefile": false, "../Makefile#L2": false, "../Makefile#L3": true, "../Makefile#L0": true, "../Makefile#peers": true,
+		"README.md#peers": false, "README.md#pears": true, "#peers": false, "#pears": true, "..": false, "../bench/": false,
+		"nothing.go": true, "../../elsewhere": true, "https://example.org/x#y": false,
+	} {
+		want := 0
+		if dead {
+			want = 1
+		}
+		require.Len(t, deadLinks(root, "bench/README.md", "a\n[b `c`]("+link+") and `[x](y)`\n"), want, link)
+	}
+}
