@@ -19,11 +19,11 @@ import (
 // layers are this module's packages from the bottom up. A package imports only from below its own layer.
 var layers = [][]string{
 	{"shared/netpoll", "shared/http1", "bench/stats"},
-	{"shared/app", "bench/child"},
+	{"shared/app", "shared/testenv", "bench/child"},
 	{"shared/serve", "bench/workload"},
 	{"shared/harness", "bench/load"},
 	{"shared/suite", "bench/report"},
-	{"shared/suite/hostile", "shared/suite/differential", "bench/run", "bench/page"},
+	{"shared/suite/differential", "bench/run", "bench/page"},
 	stages,
 	{"bench/workshop/internal/witness"},
 	{"bench/workshop/internal/grade"},
@@ -110,10 +110,10 @@ func checkFile(name string, imported []string) []string {
 		switch {
 		case other == cobra && pkg == "bench/cmd/ladder":
 			continue
-		case strings.HasSuffix(name, "_test.go") && (other == pkg || other == "shared/suite" || other == "shared/suite/hostile"):
+		case strings.HasSuffix(name, "_test.go") && (other == pkg || other == "shared/suite"):
 			continue
 		case !strings.HasPrefix(pkg, "bench/") && strings.HasPrefix(other, "bench/"):
-		case strings.HasPrefix(other, "shared/suite") && pkg != "shared/suite/hostile" && !strings.HasPrefix(pkg, "bench/workshop"):
+		case strings.HasPrefix(other, "shared/suite") && !strings.HasPrefix(pkg, "bench/workshop"):
 			// It is for tests and graders alone.
 		case below >= 0 && below < own:
 			continue

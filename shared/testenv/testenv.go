@@ -32,9 +32,12 @@ func Browser(t testing.TB) string {
 }
 
 // Slow skips a test that is slow by its nature, unless QPS_LADDER_SLOW=1, as in .ci/run.
-func Slow(t testing.TB) {
+func Slow(t interface {
+	Helper()
+	Skipf(string, ...any)
+}) {
 	t.Helper()
 	if os.Getenv(slowVariable) != "1" {
-		t.Skip("slow by nature: runs with " + slowVariable + "=1, as in .ci/run")
+		t.Skipf("slow by nature: runs with %s=1, as in .ci/run", slowVariable)
 	}
 }

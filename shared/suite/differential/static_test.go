@@ -1,14 +1,11 @@
 package differential
 
 import (
-	"bufio"
-	"io"
-	"net"
-	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Fields of more than one line reach the handler whole at every stage (RFC 9110, 5.3), those of an earlier
@@ -16,26 +13,20 @@ import (
 func TestFilesUnderConditions(t *testing.T) {
 	for _, target := range startStages(t) {
 		t.Run(target.name, func(t *testing.T) {
-			c, err := net.Dial("tcp", target.address)
+			c, err := harness.Dial(target.address)
 			require.NoError(t, err)
 			defer c.Close()
-			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
-			reader := bufio.NewReader(c)
-			ask := func(method, name, fields string) (*http.Response, int) {
+			ask := func(method, name, fields string) *harness.Response {
 				t.Helper()
-				_, err := io.WriteString(c, method+" /static/"+name+" HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
+				response, err := c.Do(method + " /static/" + name + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")
 				require.NoError(t, err)
-				response, err := http.ReadResponse(reader, &http.Request{Method: method})
-				require.NoError(t, err)
-				body, err := io.ReadAll(response.Body)
-				require.NoError(t, err)
-				return response, len(body)
+				return response
 			}
-			first, size := ask("HEAD", "large.bin", "")
-			require.Equal(t, 200, first.StatusCode)
-			require.EqualValues(t, 70_000, first.ContentLength)
-			require.Zero(t, size)
-			tag, modified := first.Header.Get("ETag"), first.Header.Get("Last-Modified")
+			first := ask("HEAD", "large.bin", "")
+			require.Equal(t, 200, first.Status)
+			require.EqualValues(t, 70_000, first.Length)
+			require.Empty(t, first.Body)
+			tag, modified := first.Field("ETag"), first.Field("Last-Modified")
 			for _, c := range []struct {
 				status int
 				fields string
@@ -54,10 +45,10 @@ func TestFilesUnderConditions(t *testing.T) {
 				{200, "Expect: ,\r\nExpect: 100-continue\r\n"},
 				{200, "A: b\r\n"},
 			} {
-				response, size := ask("GET", "large.bin", c.fields)
-				require.Equal(t, c.status, response.StatusCode, c.fields)
+				response := ask("GET", "large.bin", c.fields)
+				require.Equal(t, c.status, response.Status, c.fields)
 				if c.status == 200 {
-					require.Equal(t, 70_000, size, c.fields)
+					require.Len(t, response.Body, 70_000, c.fields)
 				}
 			}
 		})

@@ -1,4 +1,4 @@
-package hostile
+package suite
 
 import (
 	"bytes"
@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/shared/suite"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
@@ -39,27 +38,21 @@ func eachSlowReader(buffer int, rates ...int) (all []slowReader) {
 // While bytes move, a deadline for a client that takes none does not pass. The kernel tells of room to send long after they have
 // moved; and the client's kernel lets them come in steps, which must be more frequent than the deadline: on the loopback, of up
 // to 6 KB where the receive buffer is the smallest, and of up to 128 KB where it is the usual one.
-func slowReaders(t *testing.T) {
-	readSlowly(t, 3*time.Second, append(eachSlowReader(4096, 20_000, 100_000, 1_000_000), eachSlowReader(0, 150_000, 1_000_000)...),
+func slowReaders(t T, p Program) {
+	readSlowly(t, p, 3*time.Second, append(eachSlowReader(4096, 20_000, 100_000, 1_000_000), eachSlowReader(0, 150_000, 1_000_000)...),
 		"-write-timeout", "1500ms")
 }
 
 // The same with the deadlines that a server has by default, for longer than those.
-func slowReadersByDefault(t *testing.T) {
-	skipUnlessSlow(t)
-	readSlowly(t, 25*time.Second, append(eachSlowReader(4096, 20_000, 100_000, 1_000_000), eachSlowReader(0, 20_000, 100_000, 1_000_000)...))
-}
-
-// skipUnlessSlow skips a test that is slow by nature.
-func skipUnlessSlow(t testing.TB) {
-	t.Helper()
+func slowReadersByDefault(t T, p Program) {
 	testenv.Slow(t)
+	readSlowly(t, p, 25*time.Second, append(eachSlowReader(4096, 20_000, 100_000, 1_000_000), eachSlowReader(0, 20_000, 100_000, 1_000_000)...))
 }
 
 // readSlowly requires that a server cuts none of the readers off. A reader that this machine has kept from running for long has
 // not read without a pause: then that attempt tells nothing, and there is another.
-func readSlowly(t *testing.T, lasting time.Duration, readers []slowReader, flags ...string) {
-	s := suite.Start(t, flags...)
+func readSlowly(t T, p Program, lasting time.Duration, readers []slowReader, flags ...string) {
+	s := p.Start(t, flags...)
 	before := levelAtRest(t, s)
 	for attempt := 0; ; attempt++ {
 		pause, err := readTogether(t, s, lasting, readers)
@@ -80,27 +73,28 @@ const (
 )
 
 // readTogether says what was wrong, and the longest time that a reader was late.
-func readTogether(t *testing.T, s *suite.Server, lasting time.Duration, readers []slowReader) (pause time.Duration, err error) {
+func readTogether(t T, s *Server, lasting time.Duration, readers []slowReader) (pause time.Duration, err error) {
 	t.Helper()
 	failures, pauses := make([]error, len(readers)), make([]time.Duration, len(readers))
 	clients := make([]*client, len(readers))
 	var reading, sending sync.WaitGroup
 	for i, r := range readers {
-		c, err := connectWith(s.Addr, r.buffer)
+		c, err := connectWith(s.Ready.Address, r.buffer)
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
-		c.SetDeadline(time.Now().Add(lasting + 2*patience))
+		c.Timeout = lasting + 2*patience
+		c.TCP.SetReadDeadline(time.Now().Add(c.Timeout))
 		clients[i] = c
-		sending.Go(func() { c.send(r.requests()) }) // the server stops reading when it cannot send
+		sending.Go(func() { c.Send(r.requests()) }) // the server stops reading when it cannot send
 		reading.Go(func() { pauses[i], failures[i] = c.takeSlowly(r, lasting) })
 	}
 	reading.Wait()
 	// Whoever was cut off may not know yet: its end comes behind what the server's kernel still holds.
-	if open := s.Counters(t).Total["connections"]; open != int64(len(readers)) {
+	if open := s.Counters(t).Total.Connections; open != uint64(len(readers)) {
 		err = fmt.Errorf("of %d that took bytes all the time, %d are left; with more patience:\n%s", len(readers), open, remains(readers, clients))
 	}
 	for _, c := range clients {
-		c.reset()
+		c.Reset()
 	}
 	sending.Wait()
 	s.AwaitConnections(t, 0)
@@ -121,7 +115,7 @@ func (c *client) takeSlowly(r slowReader, lasting time.Duration) (pause time.Dur
 	part := make([]byte, max(r.rate/50, 1))
 	taken := 0
 	for start := time.Now(); time.Since(start) < lasting; {
-		n, err := c.Read(part)
+		n, err := c.TCP.Read(part)
 		if taken += n; err != nil {
 			return pause, fmt.Errorf("%s: cut off after %d bytes, %v: %w", r, taken, time.Since(start).Round(time.Millisecond), err)
 		}
@@ -138,10 +132,10 @@ func remains(readers []slowReader, clients []*client) string {
 	var group sync.WaitGroup
 	for i, c := range clients {
 		group.Go(func() {
-			c.SetDeadline(time.Now().Add(2 * time.Second))
-			n, err := io.Copy(io.Discard, c.TCPConn)
+			c.TCP.SetReadDeadline(time.Now().Add(2 * time.Second))
+			n, err := io.Copy(io.Discard, c.TCP)
 			what := "was served on"
-			if !timedOut(err) {
+			if !harness.TimedOut(err) {
 				what = "was cut off"
 			}
 			lines[i] = fmt.Sprintf("%s: %d bytes more, %s", readers[i], n, what)
@@ -153,9 +147,9 @@ func remains(readers []slowReader, clients []*client) string {
 
 // A client that reads its last answer slowly, and sends something all the while, has all of it: the server lingers for as long as
 // the answer moves. Had it closed, what still comes would reset the connection, and the rest of the answer be lost.
-func lingerOfSlowReader(t *testing.T) {
+func lingerOfSlowReader(t T, p Program) {
 	const limit = 1500 * time.Millisecond
-	s := suite.Start(t, "-linger-timeout", limit.String())
+	s := p.Start(t, "-linger-timeout", limit.String())
 	before := levelAtRest(t, s)
 	for attempt := 0; ; attempt++ {
 		pause, err := takeLastSlowly(s)
@@ -168,36 +162,36 @@ func lingerOfSlowReader(t *testing.T) {
 }
 
 // takeLastSlowly takes an answer that is less than the sockets hold in twice the time of the test above.
-func takeLastSlowly(s *suite.Server) (pause time.Duration, err error) {
+func takeLastSlowly(s *Server) (pause time.Duration, err error) {
 	const size, rate = 1_500_000, 500_000
-	c, err := connect(s.Addr)
+	c, err := connect(s.Ready.Address)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
 	// Something behind the last request: the server cannot know that no more will come.
-	if err := c.send(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nx", size)); err != nil {
+	if err := c.Send(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nx", size)); err != nil {
 		return 0, err
 	}
 	var answer bytes.Buffer
 	for start := time.Now(); ; {
-		_, err := io.CopyN(&answer, c.TCPConn, rate/20)
+		_, err := io.CopyN(&answer, c.TCP, rate/20)
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return pause, fmt.Errorf("after %d bytes, %v: %w", answer.Len(), time.Since(start), err)
 		}
-		if err := c.send("x"); err != nil {
+		if err := c.Send("x"); err != nil {
 			return pause, fmt.Errorf("after %d bytes, %v, what the client sends is not taken: %w", answer.Len(), time.Since(start), err)
 		}
 		due := start.Add(time.Duration(answer.Len()) * time.Second / rate)
 		time.Sleep(time.Until(due))
 		pause = max(pause, time.Since(due))
 	}
-	c.reader.Reset(&answer)
-	if err := c.expect(closing(someBytes(size))); err != nil {
+	c.Reader.Reset(&answer)
+	if err := c.read(closing(someBytes(size))); err != nil {
 		return pause, err
 	}
-	return pause, c.end()
+	return pause, c.ReadEnd()
 }

@@ -1,10 +1,8 @@
-package hostile
+package suite
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -16,44 +14,44 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/shared/suite"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // faulty is a server whose system calls can be made to fail.
 type faulty struct {
-	*suite.Server
+	*Server
 	control net.Conn
 	answers *bufio.Scanner
 }
 
-// faultyLink is a link to the test binary that makes it a faulty server, with rules from its start.
-func faultyLink(t testing.TB, first ...*rule) string {
+// faultyLink is the program by a link that makes it a faulty server, with rules from its start.
+func faultyLink(t T, p Program, first ...*rule) Program {
 	t.Helper()
 	// Not t.TempDir: the name of a socket may not be long.
 	folder, err := os.MkdirTemp("", "hostile")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	link := filepath.Join(folder, faultyName+"server")
-	require.NoError(t, os.Symlink(self(t), link))
+	require.NoError(t, os.Symlink(p.Path, link))
 	var text strings.Builder
 	for _, r := range first {
 		fmt.Fprintln(&text, r)
 	}
 	require.NoError(t, os.WriteFile(link+".rules", []byte(text.String()), 0o600))
-	return link
+	p.Path = link
+	return p
 }
 
-func startFaulty(t testing.TB, args ...string) *faulty {
+func startFaulty(t T, p Program, args ...string) *faulty {
 	t.Helper()
-	link := faultyLink(t)
-	f := &faulty{Server: suite.StartBinary(t, link, args...)}
+	link := faultyLink(t, p)
+	f := &faulty{Server: link.Start(t, args...)}
 	var err error
-	f.control, err = net.Dial("unix", link+".socket")
+	f.control, err = net.Dial("unix", link.Path+".socket")
 	require.NoError(t, err)
 	t.Cleanup(func() { f.control.Close() })
 	f.answers = bufio.NewScanner(f.control)
@@ -61,7 +59,7 @@ func startFaulty(t testing.TB, args ...string) *faulty {
 	return f
 }
 
-func (f *faulty) tell(t testing.TB, line string) string {
+func (f *faulty) tell(t T, line string) string {
 	t.Helper()
 	_, err := fmt.Fprintln(f.control, line)
 	require.NoError(t, err)
@@ -69,7 +67,7 @@ func (f *faulty) tell(t testing.TB, line string) string {
 	return f.answers.Text()
 }
 
-func (f *faulty) add(t testing.TB, all ...*rule) {
+func (f *faulty) add(t T, all ...*rule) {
 	t.Helper()
 	for _, r := range all {
 		require.Equal(t, "ok", f.tell(t, "add "+r.String()))
@@ -77,7 +75,7 @@ func (f *faulty) add(t testing.TB, all ...*rule) {
 }
 
 // recorded ends a recording and gives it.
-func (f *faulty) recorded(t testing.TB) (calls []made) {
+func (f *faulty) recorded(t T) (calls []made) {
 	t.Helper()
 	for text := range strings.SplitSeq(strings.TrimSuffix(f.tell(t, "recorded"), ","), ",") {
 		var m made
@@ -88,7 +86,7 @@ func (f *faulty) recorded(t testing.TB) (calls []made) {
 	return calls
 }
 
-func (f *faulty) clear(t testing.TB) (made int) {
+func (f *faulty) clear(t T) (made int) {
 	t.Helper()
 	made, err := strconv.Atoi(f.tell(t, "made"))
 	require.NoError(t, err)
@@ -156,13 +154,13 @@ func shuffledCalls(seed uint64) []string {
 // One call of one connection fails, in each way there is. That connection may end, but what it received is right as far as it
 // goes; all others do not notice; and nothing is left. The server overwrites what it should need no more (-poison), so that
 // bytes which had to wait, and were not kept, show.
-func faults(t *testing.T) {
-	f := startFaulty(t, "-poison", "-workers", "2", "-linger-timeout", "200ms")
+func faults(t T, p Program) {
+	f := startFaulty(t, p, "-poison", "-workers", "2", "-linger-timeout", "200ms")
 	before := levelAtRest(t, f.Server)
 	other := dial(t, f.Server)
-	require.NoError(t, other.hello())
+	other.hello(t)
 	never := map[string]bool{}
-	for _, call := range shuffledCalls(seedOf(t)) {
+	for _, call := range shuffledCalls(drawSeed(t)) {
 		never[call] = true
 		for _, way := range failures[call] {
 			// The first such call, and a later one: the socket or the timer, the first request or the second.
@@ -178,17 +176,16 @@ func faults(t *testing.T) {
 				if f.clear(t) > 0 {
 					never[call] = false
 				}
-				require.NoError(t, f.servedAtLast(), name)
+				require.NoError(t, f.tryServed(), name)
 				// The server comes to rest before the next one, or the fault might hit the wrong connection.
-				before := f.AwaitConnections(t, 1).Total["requests"]
-				other.SetDeadline(time.Now().Add(patience))
-				require.NoError(t, other.hello(), name)
-				f.Await(t, "the other client's turn", func(r suite.Reading) bool { return r.Total["requests"] > before })
+				before := f.AwaitConnections(t, 1).Total.Requests
+				require.NoError(t, other.tryHello(), name)
+				f.Await(t, "the other client's turn", func(r harness.Reading) bool { return r.Total.Requests > before })
 			}
 		}
 	}
 	for call := range never {
-		optional := call == "sendmsg" && stage(t) < 4 || call == "write" && stage(t) > 0
+		optional := call == "sendmsg" && p.number(t) < 4 || call == "write" && p.number(t) > 0
 		require.True(t, optional || !never[call], "%s never failed", call)
 	}
 	require.NoError(t, other.Close())
@@ -197,33 +194,33 @@ func faults(t *testing.T) {
 
 // victim is a client that lives through the fault, or not.
 func (f *faulty) victim() error {
-	c, err := connect(f.Addr)
+	c, err := connect(f.Ready.Address)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	n := &nudging{client: c}
-	c.reader = bufio.NewReader(n)
+	c.Reader = bufio.NewReader(n)
 	some := func(n int) string { return fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", n) }
 	for _, s := range []step{
-		{hello, []suite.Expected{suite.Hello()}},
-		{some(5000), []suite.Expected{someBytes(5000)}},
-		{hello + some(2000), []suite.Expected{suite.Hello(), someBytes(2000)}},
+		{helloRequest, []Expected{Hello()}},
+		{some(5000), []Expected{someBytes(5000)}},
+		{helloRequest + some(2000), []Expected{Hello(), someBytes(2000)}},
 	} {
-		if err := c.send(s.send); err != nil {
+		if err := c.Send(s.send); err != nil {
 			return unlessGone(err)
 		}
 		for i := 0; i < len(s.answers)+n.nudges; i++ {
-			want := suite.Hello()
+			want := Hello()
 			if i < len(s.answers) {
 				want = s.answers[i]
 			}
-			answer, err := suite.ReadAnswer(c.reader, false)
+			answer, err := c.answer(false)
 			if err != nil {
 				return unlessGone(err)
 			}
 			if answer.Status == 503 {
-				return suite.Refusal(503).Check(answer)
+				return Refusal(503).Check(answer)
 			}
 			if err := want.Check(answer); err != nil {
 				return err
@@ -232,16 +229,16 @@ func (f *faulty) victim() error {
 		n.nudges = 0
 	}
 	// The byte behind its last request makes the server linger.
-	if err := c.send(lastHello + "G"); err != nil {
+	if err := c.Send(lastHello + "G"); err != nil {
 		return unlessGone(err)
 	}
 	for range n.nudges + 1 {
-		answer, err := suite.ReadAnswer(c.reader, false)
+		answer, err := c.answer(false)
 		if err != nil {
 			return unlessGone(err)
 		}
-		if answer.Fields["Connection"] == "close" {
-			return unlessGone(c.end())
+		if answer.Field("Connection") == "close" {
+			return unlessGone(c.ReadEnd())
 		}
 	}
 	return fmt.Errorf("the last answer does not close")
@@ -258,37 +255,27 @@ type nudging struct {
 // Read implements io.Reader.
 func (n *nudging) Read(p []byte) (int, error) {
 	for end := time.Now().Add(patience); ; {
-		n.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		got, err := n.TCPConn.Read(p)
-		if !timedOut(err) || time.Now().After(end) {
+		n.TCP.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		got, err := n.TCP.Read(p)
+		if !harness.TimedOut(err) || time.Now().After(end) {
 			return got, err
 		}
 		n.nudges++
-		if err := n.send(hello); err != nil {
+		if err := n.Send(helloRequest); err != nil {
 			return 0, err
 		}
 	}
 }
 
 func unlessGone(err error) error {
-	if gone(err) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if harness.Gone(err) {
 		return nil
 	}
 	return err
 }
 
-// servedAtLast requires that somebody new is served. It may take a moment in which the server waits for descriptors.
-func (f *faulty) servedAtLast() error {
-	c, err := connect(f.Addr)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	return c.hello()
-}
-
 // What a server needs in order to serve is missing: it says so in one line, and ends.
-func faultsAtStart(t *testing.T) {
+func faultsAtStart(t T, p Program) {
 	for _, r := range []*rule{
 		{call: "epoll_create1", errno: syscall.EMFILE},
 		{call: "epoll_create1", errno: syscall.ENFILE, skip: 1},
@@ -305,10 +292,8 @@ func faultsAtStart(t *testing.T) {
 		{call: "getsockname", errno: syscall.ENOBUFS},
 	} {
 		r.times = 1
-		code, stdout, stderr := runToEnd(t, faultyLink(t, r), "-addr", "127.0.0.1:0", "-workers", "2")
-		require.Equal(t, 1, code, "%s: %s", r, stderr)
-		require.Empty(t, stdout, "%s", r)
-		requireOneLine(t, stderr, "")
+		t.Logf("%s", r)
+		refuses(t, 1, "", faultyLink(t, p, r).Command("-addr", "127.0.0.1:0", "-workers", "2"))
 	}
 
 	// What it can do without.
@@ -319,24 +304,23 @@ func faultsAtStart(t *testing.T) {
 		{"no SO_REUSEPORT", &rule{call: "setsockopt", errno: syscall.ENOPROTOOPT, skip: 3, times: 1}},
 		{"pinning is not permitted", &rule{call: "sched_setaffinity", errno: syscall.EINVAL, times: 100}},
 	} {
-		t.Run(one.name, func(t *testing.T) {
-			s := suite.StartBinary(t, faultyLink(t, one.rule), "-workers", "2", "-pin")
-			s.ExpectLogs() // that it cannot pin
+		t.Run(one.name, func(t T) {
+			s := faultyLink(t, p, one.rule).Start(t, "-workers", "2", "-pin")
+			s.expectLogs = true // that it cannot pin
 			for range 10 {
-				served(t, s)
+				s.expectServed(t)
 			}
-			code, _, stderr := runToEnd(t, self(t), "-addr", s.Addr)
-			require.Equal(t, 1, code, "%s", stderr)
+			refuses(t, 1, s.Ready.Address, p.Command("-addr", s.Ready.Address))
 		})
 	}
 }
 
 // Every call fails now and then, in turn in each way, under load. What anybody receives is right as far as it goes; and once the
 // calls work again, nothing is left.
-func faultsUnderLoad(t *testing.T) {
-	f := startFaulty(t, strings.Fields("-poison -workers 2 -idle-timeout 2s -head-timeout 2s -body-timeout 2s -write-timeout 2s -linger-timeout 100ms")...)
+func faultsUnderLoad(t T, p Program) {
+	f := startFaulty(t, p, strings.Fields("-poison -workers 2 -idle-timeout 2s -head-timeout 2s -body-timeout 2s -write-timeout 2s -linger-timeout 100ms")...)
 	before := levelAtRest(t, f.Server)
-	seed := seedOf(t)
+	seed := drawSeed(t)
 	period := int64(50)
 	for _, call := range shuffledCalls(seed) {
 		if call == "timerfd_settime" {
@@ -351,7 +335,7 @@ func faultsUnderLoad(t *testing.T) {
 			f.add(t, &rule{call: call, errno: way.errno, cut: way.cut, skip: every, times: -every})
 		}
 	}
-	end := time.Now().Add(*soakTime)
+	end := time.Now().Add(soakTime)
 	var whole, cut atomic.Int64
 	var wrong atomic.Pointer[error]
 	var group sync.WaitGroup
@@ -362,7 +346,7 @@ func faultsUnderLoad(t *testing.T) {
 				switch err := f.visit(random); {
 				case err == nil:
 					whole.Add(1)
-				case timedOut(err) || unlessGone(err) == nil:
+				case harness.TimedOut(err) || unlessGone(err) == nil:
 					cut.Add(1)
 				default:
 					wrong.CompareAndSwap(nil, &err)
@@ -378,30 +362,30 @@ func faultsUnderLoad(t *testing.T) {
 	t.Logf("%d faults; %d connections came through, %d did not", made, whole.Load(), cut.Load())
 	require.Positive(t, made)
 	require.Positive(t, whole.Load())
-	require.NoError(t, f.servedAtLast())
+	require.NoError(t, f.tryServed())
 	nothingLeft(t, f.Server, before)
 }
 
 // visit makes some exchanges, none of which takes long.
 func (f *faulty) visit(random *rand.Rand) error {
-	c, err := connect(f.Addr)
+	c, err := connect(f.Ready.Address)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	for range 1 + random.IntN(10) {
 		s := steps[random.IntN(len(steps))]
-		c.SetDeadline(time.Now().Add(200 * time.Millisecond))
-		if err := c.send(s.send); err != nil {
+		c.Timeout = 200 * time.Millisecond
+		if err := c.Send(s.send); err != nil {
 			return err
 		}
 		for _, want := range s.answers {
-			answer, err := suite.ReadAnswer(c.reader, want.Bodiless)
+			answer, err := c.answer(want.Bodiless)
 			switch {
 			case err != nil:
 				return err
 			case answer.Status == 503 || answer.Status == 408:
-				refusal := suite.Refusal(answer.Status)
+				refusal := Refusal(answer.Status)
 				refusal.Bodiless = want.Bodiless
 				return refusal.Check(answer)
 			}

@@ -1,4 +1,4 @@
-package hostile
+package suite
 
 import (
 	"bufio"
@@ -16,6 +16,11 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
+
+// A server whose system calls fail is the test binary again, started under a name (a symbolic link) from which [Main] sees that it has to
+// set netpoll.Fault. Rules for it come over a Unix socket beside the link. So a running server's calls can be made to fail, and then
+// work again, without anything in the stage being there for it. It can record its calls too: in which order it served whom is
+// known from inside only.
 
 // faultyName begins the name under which a process makes its system calls fail as it is told. Its rules are in a file beside it
 // that ends in .rules when it starts, and then come over the socket that ends in .socket.
@@ -106,17 +111,15 @@ func monotonic() int64 {
 	return now.Nano()
 }
 
-func init() {
+// actAsFaulty lets this process's system calls fail as it is told, if its name says so.
+func actAsFaulty() error {
 	name := os.Args[0]
 	if !strings.HasPrefix(filepath.Base(name), faultyName) {
-		return
+		return nil
 	}
 	var all rules
-	if err := all.start(name); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(3)
-	}
 	netpoll.Fault = all.fault
+	return all.start(name)
 }
 
 func (all *rules) start(name string) error {

@@ -1,65 +1,41 @@
-package hostile
+package suite
 
 import (
 	"fmt"
-
-	"os"
-
 	"strings"
-	"syscall"
-	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
-
-	"github.com/qps-ladder/qps-ladder/shared/suite"
 )
-
-// sendUrgent sends text whose last byte is urgent (tcp(7), MSG_OOB).
-func (c *client) sendUrgent(text string) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var sendErr error
-	err = raw.Write(func(fd uintptr) bool {
-		sendErr = unix.Sendto(int(fd), []byte(text), unix.MSG_OOB|unix.MSG_NOSIGNAL, nil)
-		return sendErr != unix.EAGAIN
-	})
-	if err != nil {
-		return err
-	}
-	return sendErr
-}
 
 // sendWithUrgent sends text, with the bytes at these places urgent.
 func (c *client) sendWithUrgent(text string, places []int) error {
 	from := 0
 	for _, place := range places {
-		if err := c.sendUrgent(text[from : place+1]); err != nil {
+		if err := c.Send(text[from:place]); err != nil {
+			return err
+		}
+		if err := c.SendUrgent(text[place]); err != nil {
 			return err
 		}
 		from = place + 1
 	}
-	return c.send(text[from:])
+	return c.Send(text[from:])
 }
 
 // An urgent byte is a byte of the stream like any other (RFC 6093, 6), wherever it is and however many there are, and what
 // lies behind it is not left unread.
-func urgentBytes(t *testing.T) {
-	s := suite.Start(t, "-head-timeout", "1h", "-body-timeout", "1h", "-linger-timeout", "1h")
+func urgentBytes(t T, p Program) {
+	s := p.Start(t, "-head-timeout", "1h", "-body-timeout", "1h", "-linger-timeout", "1h")
 	before := levelAtRest(t, s)
 	body := strings.Repeat("0123456789", 4)
 	upload := fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	echoed := suite.Expected{Status: 200, Type: "application/octet-stream", Body: body}
 	long := strings.Repeat("b", 20_000)
 	whole := []step{
-		{hello + upload, []suite.Expected{suite.Hello(), echoed}},
-		{"\r\n" + lastHello, []suite.Expected{closing(suite.Hello())}},
-		{"GET /% HTTP/1.1\r\nHost: a\r\n\r\n", []suite.Expected{suite.Refusal(400)}},
-		{fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(long), long) + hello,
-			[]suite.Expected{{Status: 200, Type: "application/octet-stream", Body: long}, suite.Hello()}},
+		{helloRequest + upload, []Expected{Hello(), echoed(body)}},
+		{"\r\n" + lastHello, []Expected{closing(Hello())}},
+		{"GET /% HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{Refusal(400)}},
+		{fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(long), long) + helloRequest,
+			[]Expected{echoed(long), Hello()}},
 	}
 	var exchanges []*urgentExchange
 	add := func(w step, shut bool, places ...int) {
@@ -79,19 +55,18 @@ func urgentBytes(t *testing.T) {
 	// As the bytes arrive, and then all of them at once, so that they lie in the socket when the server reads.
 	for _, together := range []bool{false, true} {
 		if together {
-			require.NoError(t, syscall.Kill(s.PID, syscall.SIGSTOP))
-			t.Cleanup(func() { syscall.Kill(s.PID, syscall.SIGCONT) })
-			awaitStopped(t, s)
+			s.Pause(t)
+			t.Cleanup(func() { s.Server.Resume() })
 		}
 		for _, e := range exchanges {
-			c, err := connect(s.Addr)
+			c, err := connect(s.Ready.Address)
 			require.NoError(t, err)
 			t.Cleanup(func() { c.Close() })
 			e.client = c
 			require.NoError(t, e.begin(), "%s", e)
 		}
 		if together {
-			require.NoError(t, syscall.Kill(s.PID, syscall.SIGCONT))
+			s.Resume(t)
 		}
 		for _, e := range exchanges {
 			require.NoError(t, e.finish(), "%s, all at once: %t", e, together)
@@ -123,25 +98,12 @@ func (e *urgentExchange) begin() error {
 // finish reads the answers, and looks whether the connection is as it should be.
 func (e *urgentExchange) finish() error {
 	for i, want := range e.answers {
-		if err := e.client.expect(want); err != nil {
+		if err := e.client.read(want); err != nil {
 			return fmt.Errorf("answer %d: %w", i, err)
 		}
 	}
 	if e.shut || e.answers[len(e.answers)-1].Connection == "close" {
-		return e.client.end()
+		return e.client.ReadEnd()
 	}
-	return e.client.hello()
-}
-
-// awaitStopped waits until the kernel shows the server as stopped, see proc_pid_stat(5).
-func awaitStopped(t testing.TB, s *suite.Server) {
-	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID))
-		require.NoError(t, err)
-		if _, state, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(state, "T") {
-			return
-		}
-		require.True(t, time.Now().Before(end), "the process does not stop: %s", stat)
-	}
+	return e.client.tryHello()
 }
