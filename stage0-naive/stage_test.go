@@ -5,7 +5,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/shared/serve"
 	"github.com/qps-ladder/qps-ladder/shared/suite"
-	"github.com/qps-ladder/qps-ladder/shared/suite/hostile"
 )
 
 // TestMain lets the test binary be the server too: the suite starts it again as
@@ -19,7 +18,7 @@ func TestClients(t *testing.T)     { suite.Clients(t) }
 func TestSystemCalls(t *testing.T) { suite.SystemCalls(t) }
 
 // TestHostile is what clients, the network and the kernel do to a server.
-func TestHostile(t *testing.T) { hostile.Run(t) }
+func TestHostile(t *testing.T) { suite.Hostile(t) }
 
 // TestViews shows what becomes of a header that a handler keeps.
 func TestViews(t *testing.T) { suite.Views(t, suite.Intact) }

@@ -41,13 +41,18 @@ func (d *Document) Build(published string) {
 		}
 	}
 	for i := range d.Ratios {
-		r := &d.Ratios[i]
-		head, base := d.values(r.Head, r.Workload, r.Metric), d.values(r.Base, r.Workload, r.Metric)
-		r.Ratio = stats.Ratio(head, base)
-		r.Verdict = stats.Judge(r.Ratio)
-		r.HeadValue, r.BaseValue = stats.Summarise(head).Median, stats.Summarise(base).Median
+		d.Ratios[i] = d.Compare(d.Ratios[i])
 	}
 	d.remark(published)
+}
+
+// Compare fills in a ratio that says what is to be compared.
+func (d *Document) Compare(r Ratio) Ratio {
+	head, base := d.values(r.Head, r.Workload, r.Metric), d.values(r.Base, r.Workload, r.Metric)
+	r.Ratio = stats.Ratio(head, base)
+	r.Verdict = stats.Judge(r.Ratio)
+	r.HeadValue, r.BaseValue = stats.Summarise(head).Median, stats.Summarise(base).Median
+	return r
 }
 
 func (d *Document) of(server, workload string) (out []Measurement) {

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/qps-ladder/qps-ladder/bench/run"
 )
 
 // writtenSite builds the site into a folder of its own.
@@ -135,19 +133,10 @@ func TestPagesFromStage5(t *testing.T) {
 	}
 	b := startBrowser(t)
 	folder, pages := writtenSite(t)
-	all, err := stageFolders(root)
+	server, err := startStage(t.Context(), root, t.TempDir(), "5", "-static", folder)
 	require.NoError(t, err)
-	absolute, err := filepath.Abs(root)
-	require.NoError(t, err)
-	servers, err := run.BuildStages(t.Context(), absolute, t.TempDir(), all[len(all)-1:])
-	require.NoError(t, err)
-	server, ready, err := startServer(t.Context(), servers[0].Path, "-addr", "127.0.0.1:0", "-static", folder)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = server.Process.Signal(os.Interrupt)
-		_ = server.Wait()
-	})
-	home := "http://" + ready["addr"] + "/static/"
+	t.Cleanup(server.Close)
+	home := "http://" + server.Ready.Address + "/static/"
 	b.open(home)
 	require.Equal(t, "The QPS ladder", b.eval(`document.title`))
 	require.True(t, slices.Contains(b.requests, home+"site.css"))

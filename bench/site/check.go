@@ -3,18 +3,18 @@ package site
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// Check looks at what a build does not: figures that were typed in, and commands
-// that do not exist. The error tells everything that is wrong, a line each.
+// Check looks at what a build does not: figures that were typed in, and, in all
+// Markdown of the repository, commands and places that do not exist. The error tells everything that is wrong, a line each.
 func Check(root string) error {
-	pages, err := readPages(root)
+	b, err := newBuilder(root)
 	if err != nil {
 		return err
 	}
@@ -22,35 +22,46 @@ func Check(root string) error {
 	if err != nil {
 		return err
 	}
-	errs := checkReadmes(root)
-	for _, p := range pages {
+	errs := checkReadmes(b)
+	for _, p := range b.pages {
 		errs = append(errs, typedFigures(p)...)
 	}
-	files, err := markdownFiles(root)
+	files, err := repositoryFiles(root, ".md")
 	if err != nil {
 		return err
 	}
 	for _, name := range files {
-		b, err := os.ReadFile(filepath.Join(root, name))
+		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			return err
 		}
-		errs = append(errs, unknownCommands(name, string(b), targets)...)
+		errs = append(errs, unknownCommands(name, string(text), targets)...)
+		if !slices.ContainsFunc(b.pages, func(p *page) bool { return p.source == name }) {
+			errs = append(errs, deadLinks(root, name, string(text))...)
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// markdownFiles are all texts of docs/ that this package answers for.
-func markdownFiles(root string) ([]string, error) {
-	var out []string
-	for _, pattern := range pageFiles {
-		names, err := fs.Glob(os.DirFS(root), pattern)
-		if err != nil {
-			return nil, err
+// links of Markdown, the file and the anchor apart.
+var links = regexp.MustCompile(`\]\(([^()\s#]*)(?:#([^()\s]*))?\)`)
+
+// deadLinks finds links of a text to files and headings of the repository that there are not.
+// Those of the chapters are the site's, see builder.resolve.
+func deadLinks(root, name, text string) (errs []error) {
+	outsideCode(text, func(line int, text string) string {
+		for _, found := range links.FindAllStringSubmatch(text, -1) {
+			file := path.Join(path.Dir(name), found[1])
+			if found[1] == "" {
+				file = name
+			}
+			if _, ok := place(root, file, found[2]); !ok && !strings.Contains(found[1], ":") {
+				errs = append(errs, fmt.Errorf("%s:%d: a link leads to %s, which is not there", name, line, strings.Trim(found[0], "]()")))
+			}
 		}
-		out = append(out, names...)
-	}
-	return out, nil
+		return text
+	})
+	return errs
 }
 
 // measured is a number with a unit in which this project measures, or one that
@@ -144,28 +155,6 @@ func unknownCommands(file, text string, targets map[string]bool) (errs []error) 
 	return errs
 }
 
-// codeOf gives every code span and every line of every code block.
-func codeOf(text string) []string {
-	var out []string
-	fence := ""
-	for line := range strings.Lines(text) {
-		trimmed := strings.TrimLeft(line, " >")
-		switch {
-		case fence != "" && strings.HasPrefix(trimmed, fence):
-			fence = ""
-		case fence != "":
-			out = append(out, strings.TrimRight(line, "\n"))
-		case strings.HasPrefix(trimmed, "```"), strings.HasPrefix(trimmed, "~~~"):
-			fence = trimmed[:3]
-		default:
-			for _, span := range regexp.MustCompile("`+[^`]+`+").FindAllString(line, -1) {
-				out = append(out, strings.Trim(span, "`"))
-			}
-		}
-	}
-	return out
-}
-
 // runBlock is a code block that says it can be run: ```sh run, or ```go run.
 type runBlock struct {
 	file     string
@@ -178,7 +167,7 @@ var runFence = regexp.MustCompile("(?ms)^```(sh|go) run$\n(.*?)^```$")
 
 // runBlocks are all code blocks of the documentation that are marked to be run.
 func runBlocks(root string) ([]runBlock, error) {
-	files, err := markdownFiles(root)
+	files, err := repositoryFiles(root, ".md")
 	if err != nil {
 		return nil, err
 	}

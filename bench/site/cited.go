@@ -1,15 +1,11 @@
 package site
 
 import (
-	"bytes"
 	"fmt"
 	"html"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // documents is docs/data/documents.yaml: what others have published, so that
@@ -37,15 +33,9 @@ type published struct {
 
 func readDocuments(root string) (*documents, error) {
 	path := filepath.Join(root, "docs", "data", "documents.yaml")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
 	var d documents
-	decoder := yaml.NewDecoder(bytes.NewReader(b))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&d); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := readYAML(path, &d); err != nil {
+		return nil, err
 	}
 	for _, p := range d.Published {
 		if p.Figure == "" || p.What == "" || len(p.In) == 0 {

@@ -1,15 +1,15 @@
 package site
 
 import (
-	"errors"
+	"bytes"
+	"cmp"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // A Step is the difference between two neighbouring stages: what one chapter
@@ -46,110 +46,56 @@ type stretch struct {
 	oldFirst, newFirst int // line numbers from 1
 }
 
-// stageFiles are the files of a stage that a chapter may be about. Tests and
-// the page about the stage differ in every stage and are not part of a lesson.
-func stageFiles(folder string) (map[string]string, error) {
-	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		out[filepath.Base(name)] = string(b)
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no Go file in %s", folder)
-	}
-	return out, nil
-}
-
-// stageFolders lists the folders stage0-… to stage5-… of the repository.
-func stageFolders(root string) ([]string, error) {
-	entries, err := fs.Glob(os.DirFS(root), "stage[0-9]-*")
-	if err != nil {
-		return nil, err
-	}
-	if len(entries) == 0 {
-		return nil, errors.New("there is no stage folder here: run this in the repository")
-	}
-	slices.Sort(entries)
-	return entries, nil
-}
-
-// fileOrder is the order in which files are best read.
+// fileOrder is the order in which files are best read; others come behind these.
 var fileOrder = []string{"main.go", "server.go", "loop.go", "conn.go", "idle.go", "request.go", "head.go", "response.go"}
 
-func sortFiles(names []string) {
-	place := func(name string) int {
-		if i := slices.Index(fileOrder, name); i >= 0 {
-			return i
-		}
-		return len(fileOrder)
+// readingOrder lists the files of stages, each name once, in that order.
+func readingOrder(sources ...*harness.Source) (names []string) {
+	for _, s := range sources {
+		names = append(names, s.Names()...)
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if d := place(a) - place(b); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
+	slices.Sort(names)
+	names = slices.Compact(names)
+	place := func(name string) uint { return uint(slices.Index(fileOrder, name)) } // -1 is the last
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
+	return names
 }
 
 // compareStages makes the step from one stage's folder to the next one's.
 func compareStages(root, from, to string) (*Step, error) {
-	old, err := stageFiles(filepath.Join(root, from))
+	old, err := harness.ReadSource(root, from)
 	if err != nil {
 		return nil, err
 	}
-	new, err := stageFiles(filepath.Join(root, to))
+	new, err := harness.ReadSource(root, to)
 	if err != nil {
 		return nil, err
 	}
-	names := []string{}
-	for name := range old {
-		names = append(names, name)
-	}
-	for name := range new {
-		if _, ok := old[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	sortFiles(names)
 	step := &Step{From: from, To: to}
-	for _, name := range names {
-		if old[name] == new[name] {
+	for _, name := range readingOrder(old, new) {
+		if bytes.Equal(old.Files[name], new.Files[name]) {
 			continue
 		}
-		file, err := compareFiles(name, old[name], new[name])
+		file, err := compareFiles(name, string(old.Files[name]), string(new.Files[name]))
 		if err != nil {
 			return nil, err
 		}
 		step.Files = append(step.Files, file)
 	}
-	return step, step.identify()
+	step.identify()
+	return step, nil
 }
 
 // wholeStage shows a stage as it is, each declaration a hunk that the text can
 // point to.
 func wholeStage(root, folder string) (*Step, error) {
-	files, err := stageFiles(filepath.Join(root, folder))
+	source, err := harness.ReadSource(root, folder)
 	if err != nil {
 		return nil, err
 	}
-	names := []string{}
-	for name := range files {
-		names = append(names, name)
-	}
-	sortFiles(names)
 	step := &Step{To: folder}
-	for _, name := range names {
-		declarations, err := splitDeclarations(name, files[name])
+	for _, name := range readingOrder(source) {
+		declarations, err := splitDeclarations(name, string(source.Files[name]))
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +108,8 @@ func wholeStage(root, folder string) (*Step, error) {
 		}
 		step.Files = append(step.Files, file)
 	}
-	return step, step.identify()
+	step.identify()
+	return step, nil
 }
 
 // compareFiles pairs the declarations of two versions of a file and compares
@@ -301,7 +248,7 @@ func meansNothing(lines []string) bool {
 
 // identify gives every hunk an identifier that stays the same as long as its
 // file and name do.
-func (s *Step) identify() error {
+func (s *Step) identify() {
 	seen := map[string]bool{}
 	for _, f := range s.Files {
 		for _, h := range f.Hunks {
@@ -313,7 +260,6 @@ func (s *Step) identify() error {
 			h.ID = id
 		}
 	}
-	return nil
 }
 
 // find looks a hunk up: by the name of its declaration, with or without the

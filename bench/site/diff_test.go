@@ -1,26 +1,28 @@
 package site
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // TestStepsAreComplete: what the hunks of a step leave out is the same in both
 // stages, declaration by declaration, so that no change can be missed.
 func TestStepsAreComplete(t *testing.T) {
-	stages, err := stageFolders(root)
+	stages, err := harness.Stages(root)
 	require.NoError(t, err)
 	for i := range stages[1:] {
 		step, err := compareStages(root, stages[i], stages[i+1])
 		require.NoError(t, err)
-		old, err := stageFiles(filepath.Join(root, stages[i]))
+		oldSource, err := harness.ReadSource(root, stages[i])
 		require.NoError(t, err)
-		new, err := stageFiles(filepath.Join(root, stages[i+1]))
+		newSource, err := harness.ReadSource(root, stages[i+1])
 		require.NoError(t, err)
+		old, new := oldSource.Files, newSource.Files
 		for _, f := range step.Files {
 			rest := func(source string, side func(stretch) []string) []string {
 				declarations, err := splitDeclarations(f.Name, source)
@@ -42,7 +44,7 @@ func TestStepsAreComplete(t *testing.T) {
 				slices.Sort(out)
 				return out
 			}
-			require.Equal(t, rest(old[f.Name], func(s stretch) []string { return s.old }), rest(new[f.Name], func(s stretch) []string { return s.new }), "%s of %s", f.Name, step.To)
+			require.Equal(t, rest(string(old[f.Name]), func(s stretch) []string { return s.old }), rest(string(new[f.Name]), func(s stretch) []string { return s.new }), "%s of %s", f.Name, step.To)
 			delete(old, f.Name)
 			delete(new, f.Name)
 		}
@@ -111,7 +113,7 @@ func TestFindHunk(t *testing.T) {
 	f, err := compareFiles("a.go", before, after)
 	require.NoError(t, err)
 	step := &Step{From: "x", To: "y", Files: []*FileDiff{f}}
-	require.NoError(t, step.identify())
+	step.identify()
 	for anchor, want := range map[string]string{"loop.take": "loop.take", "take": "loop.take", "A": "A", `Println("more")`: "A", "b.n++": "loop.take"} {
 		h, err := step.find("a.go", anchor)
 		require.NoError(t, err, anchor)

@@ -20,50 +20,6 @@ type include struct {
 var includeForm = regexp.MustCompile(`\{\{\s*([a-z]+)((?:\s+(?:"(?:[^"\\]|\\.)*"|[0-9]+))*)\s*\}\}`)
 var argumentForm = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]+`)
 
-// outsideCode calls replace for every stretch of Markdown text that is not code,
-// line by line, and joins what comes back. Fenced blocks and code spans stay as
-// they are.
-func outsideCode(text string, replace func(line int, text string) string) string {
-	var out strings.Builder
-	fence := ""
-	for i, line := range strings.SplitAfter(text, "\n") {
-		trimmed := strings.TrimLeft(line, " >")
-		if fence != "" {
-			if strings.HasPrefix(trimmed, fence) && strings.TrimSpace(strings.TrimLeft(trimmed, "`~")) == "" {
-				fence = ""
-			}
-			out.WriteString(line)
-			continue
-		}
-		if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
-			fence = trimmed[:3]
-			out.WriteString(line)
-			continue
-		}
-		for line != "" {
-			from := strings.IndexByte(line, '`')
-			if from < 0 {
-				out.WriteString(replace(i+1, line))
-				break
-			}
-			ticks := len(line[from:]) - len(strings.TrimLeft(line[from:], "`"))
-			mark := line[from : from+ticks]
-			length := strings.Index(line[from+ticks:], mark)
-			if length < 0 {
-				out.WriteString(replace(i+1, line))
-				break
-			}
-			if from > 0 {
-				out.WriteString(replace(i+1, line[:from]))
-			}
-			end := from + ticks + length + ticks
-			out.WriteString(line[from:end])
-			line = line[end:]
-		}
-	}
-	return out.String()
-}
-
 // expand replaces the includes of a page. What goes wrong is gathered in
 // b.errs, so that one build tells all.
 func (b *builder) expand(p *page, text string) string {

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	results "github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // The results files in docs/data, in the order in which they are asked.
@@ -25,22 +26,22 @@ const (
 var namedFiles = []string{splitName, peersName}
 
 // results answers what chapters quote from the results files.
-type results struct {
-	documents []*report.Document
+type dataFiles struct {
+	documents []*results.Document
 	files     []string
-	stages    []string            // folders
-	named     map[string]*results // of namedFiles; empty in each of them
+	stages    []string              // folders
+	named     map[string]*dataFiles // of namedFiles; empty in each of them
 }
 
-func readResults(root string, stages []string) (*results, error) {
-	r := &results{stages: stages, named: map[string]*results{}}
+func readResults(root string, stages []string) (*dataFiles, error) {
+	r := &dataFiles{stages: stages, named: map[string]*dataFiles{}}
 	for _, file := range resultFiles {
 		if err := r.read(root, file); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range namedFiles {
-		r.named[name] = &results{stages: stages}
+		r.named[name] = &dataFiles{stages: stages}
 		if err := r.named[name].read(root, name+".json"); err != nil {
 			return nil, err
 		}
@@ -48,10 +49,14 @@ func readResults(root string, stages []string) (*results, error) {
 	return r, nil
 }
 
-func (r *results) read(root, file string) error {
-	d, err := report.Read(filepath.Join(root, "docs", "data", file))
+func (r *dataFiles) read(root, file string) error {
+	d, err := results.Read(filepath.Join(root, "docs", "data", file))
 	if err != nil {
 		return fmt.Errorf("no figures to quote: %w; make docs-refresh measures them", err)
+	}
+	if len(d.Measurements) > 0 {
+		// Just measured: of the pairs those stay that ratio is asked for, see prune.
+		d.Ratios = slices.DeleteFunc(d.Ratios, func(x results.Ratio) bool { return x.Kind == results.Pair })
 	}
 	r.documents = append(r.documents, d)
 	r.files = append(r.files, file)
@@ -59,7 +64,7 @@ func (r *results) read(root, file string) error {
 }
 
 // apart finds the file that a key begins with, and the rest of the key.
-func (r *results) apart(key string) (of *results, rest string) {
+func (r *dataFiles) apart(key string) (of *dataFiles, rest string) {
 	name, rest, _ := strings.Cut(key, ".")
 	return r.named[name], rest
 }
@@ -77,34 +82,29 @@ func (f figure) html() string {
 
 // server spells a short name out: "stage1" is the stage's folder, and
 // "stage5 again" the second appearance of one.
-func (r *results) server(short string) string {
+func (r *dataFiles) server(short string) string {
 	for _, d := range r.documents {
-		if slices.ContainsFunc(d.Servers, func(s report.Server) bool { return s.Name == short }) {
+		if slices.ContainsFunc(d.Servers, func(s results.Server) bool { return s.Name == short }) {
 			return short
 		}
 	}
-	word, rest, spaced := strings.Cut(short, " ")
-	for _, s := range r.stages {
-		if stage, _, _ := strings.Cut(s, "-"); stage == word {
-			word = s
-		}
+	word, again, _ := strings.Cut(short, " ")
+	if i := slices.IndexFunc(r.stages, func(s string) bool { return harness.ShortName(s) == word }); i >= 0 {
+		return strings.TrimSpace(r.stages[i] + " " + again)
 	}
-	if spaced {
-		return word + " " + rest
-	}
-	return word
+	return short
 }
 
 // short is the other way round: "stage1" for a stage's folder.
-func (r *results) short(server string) string {
+func (r *dataFiles) short(server string) string {
 	if slices.Contains(r.stages, server) {
-		server, _, _ = strings.Cut(server, "-")
+		return harness.ShortName(server)
 	}
 	return server
 }
 
 // with finds the first document that has all the servers under a workload.
-func (r *results) with(workload string, servers ...string) (*report.Document, string, error) {
+func (r *dataFiles) with(workload string, servers ...string) (*results.Document, string, error) {
 	for i, d := range r.documents {
 		if !slices.ContainsFunc(servers, func(s string) bool {
 			_, ok := d.Row(r.server(s), workload)
@@ -125,7 +125,7 @@ func (r *results) with(workload string, servers ...string) (*report.Document, st
 //
 // A further ".short" leaves the interval out, ".percent" writes a ratio as a
 // change in percent, ".interval" gives a metric its interval.
-func (r *results) figure(key string) (figure, error) {
+func (r *dataFiles) figure(key string) (figure, error) {
 	if of, rest := r.apart(key); of != nil {
 		return of.figure(rest)
 	}
@@ -167,96 +167,77 @@ func (r *results) figure(key string) (figure, error) {
 		return figure{}, fmt.Errorf("figure %q: %w", key, err)
 	}
 	row, _ := d.Row(r.server(servers), workload)
-	value, write, err := metricOf(row, metric)
-	if err != nil {
-		return figure{}, fmt.Errorf("figure %q: %w", key, err)
+	m, known := metrics[metric]
+	if _, counted := row.Counters[metric]; !known && !counted {
+		return figure{}, fmt.Errorf("figure %q: there is no metric or counter %q", key, metric)
+	} else if !known {
+		return figure{perRequest(row.Counters[metric]), source(key, file, d)}, nil
 	}
-	text := write(value.Median)
+	value := m.of(row)
+	text := m.write(value.Median)
 	if form == "interval" && value.Bounded() {
-		text += fmt.Sprintf(" [%s, %s]", write(value.Low), write(value.High))
+		text += fmt.Sprintf(" [%s, %s]", m.write(value.Low), m.write(value.High))
 	}
-	return figure{text, fmt.Sprintf("%s, from %s of %s", key, file, d.Created.Format(time.DateOnly))}, nil
+	return figure{text, source(key, file, d)}, nil
 }
 
-// metricOf picks a metric of a row, and how it is written.
-func metricOf(row report.Row, name string) (stats.Interval, func(float64) string, error) {
-	exact := func(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
-	switch name {
-	case "qps":
-		return row.RequestsPerSecond, thousands, nil
-	case "cpu":
-		return row.ServerCPU, microseconds, nil
-	case "client-cpu":
-		return row.ClientCPU, microseconds, nil
-	case "p50":
-		return row.P50, microseconds, nil
-	case "p90":
-		return row.P90, microseconds, nil
-	case "p99":
-		return row.P99, microseconds, nil
-	case "p99.9":
-		return row.P999, microseconds, nil
-	case "calls":
-		return exact(row.SystemCalls), perRequest, nil
-	case "gc":
-		return exact(row.GCCyclesPerSecond), perRequest, nil
-	case "held":
-		return row.HeldPerConnection, wholeNumber, nil
-	case "resident":
-		return row.ResidentPerConnection, wholeNumber, nil
-	case "established":
-		return exact(float64(row.Established)), wholeNumber, nil
-	}
-	if v, ok := row.Counters[name]; ok {
-		return exact(v), perRequest, nil
-	}
-	return stats.Interval{}, nil, fmt.Errorf("there is no metric or counter %q", name)
+// source says where a figure comes from.
+func source(key, file string, d *results.Document) string {
+	return fmt.Sprintf("%s, from %s of %s", key, file, d.Created.Format(time.DateOnly))
 }
 
-// ratio is head over base, paired round by round.
-func (r *results) ratio(workload, head, base, metric string) (stats.Interval, string, error) {
+// metrics are those of a row, and how each is written.
+var metrics = map[string]struct {
+	of    func(results.Row) stats.Interval
+	write func(float64) string
+}{
+	"qps":         {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, thousands},
+	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPU }, microseconds},
+	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPU }, microseconds},
+	"p50":         {func(r results.Row) stats.Interval { return r.P50 }, microseconds},
+	"p90":         {func(r results.Row) stats.Interval { return r.P90 }, microseconds},
+	"p99":         {func(r results.Row) stats.Interval { return r.P99 }, microseconds},
+	"p99.9":       {func(r results.Row) stats.Interval { return r.P999 }, microseconds},
+	"calls":       {func(r results.Row) stats.Interval { return exact(r.SystemCalls) }, perRequest},
+	"gc":          {func(r results.Row) stats.Interval { return exact(r.GCCyclesPerSecond) }, perRequest},
+	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, wholeNumber},
+	"resident":    {func(r results.Row) stats.Interval { return r.ResidentPerConnection }, wholeNumber},
+	"established": {func(r results.Row) stats.Interval { return exact(float64(r.Established)) }, wholeNumber},
+}
+
+func exact(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
+
+// ratios are what two servers can be compared by.
+var ratios = map[string]results.Metric{
+	"ratio": results.Speed, "cpu": results.CPU, "client-cpu": results.ClientCost, "p50": results.Median, "p99": results.Tail,
+}
+
+// ratio is head over base, paired round by round. A document that still has its rounds gets those
+// that are asked for; a pruned one has those that were.
+func (r *dataFiles) ratio(workload, head, base, metric string) (stats.Interval, string, error) {
 	d, file, err := r.with(workload, head, base)
 	if err != nil {
 		return stats.Interval{}, "", err
 	}
-	of := func(m report.Measurement) float64 { return 0 }
-	switch metric {
-	case "ratio":
-		of = func(m report.Measurement) float64 { return m.RequestsPerSecond }
-	case "cpu":
-		of = func(m report.Measurement) float64 { return m.ServerCPU }
-	case "client-cpu":
-		of = func(m report.Measurement) float64 { return m.ClientCPU }
-	case "p50":
-		of = func(m report.Measurement) float64 { return float64(m.Latency.P50) }
-	case "p99":
-		of = func(m report.Measurement) float64 { return float64(m.Latency.P99) }
-	case "resident":
-		of = func(m report.Measurement) float64 { return m.ResidentPerConnection }
-	default:
+	wanted := results.Ratio{Kind: results.Pair, Workload: workload, Metric: ratios[metric], Head: r.server(head), Base: r.server(base)}
+	if wanted.Metric == "" {
 		return stats.Interval{}, "", fmt.Errorf("there is no ratio of %q", metric)
 	}
-	byRound := func(server string) []float64 {
-		var out []float64
-		for _, m := range d.Measurements {
-			if m.Server == r.server(server) && m.Workload == workload {
-				for len(out) < m.Round {
-					out = append(out, math.NaN())
-				}
-				out[m.Round-1] = of(m)
-			}
+	for _, x := range d.Ratios {
+		if x.Workload == wanted.Workload && x.Metric == wanted.Metric && x.Head == wanted.Head && x.Base == wanted.Base {
+			return x.Ratio, file, nil
 		}
-		return out
 	}
-	interval := stats.Ratio(byRound(head), byRound(base))
-	if !interval.Measured() {
-		return interval, "", fmt.Errorf("%s has no rounds in which both %s and %s were measured", file, head, base)
+	wanted = d.Compare(wanted)
+	if !wanted.Ratio.Measured() {
+		return wanted.Ratio, "", fmt.Errorf("%s does not compare %s with %s by %s: make docs-refresh measures what the pages ask for", file, head, base, wanted.Metric)
 	}
-	return interval, file, nil
+	d.Ratios = append(d.Ratios, wanted)
+	return wanted.Ratio, file, nil
 }
 
 // verdict puts into words what a ratio allows to be said.
-func (r *results) verdict(key string) (string, error) {
+func (r *dataFiles) verdict(key string) (string, error) {
 	if of, rest := r.apart(key); of != nil {
 		return of.verdict(rest)
 	}
@@ -280,7 +261,7 @@ func (r *results) verdict(key string) (string, error) {
 }
 
 // about answers what is not a measured value: the machine and the method.
-func (r *results) about(which, name string) (string, error) {
+func (r *dataFiles) about(which, name string) (string, error) {
 	d := r.documents[0]
 	if which == "ablation" && len(r.documents) > 1 {
 		d = r.documents[1]

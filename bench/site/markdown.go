@@ -51,7 +51,7 @@ func (codeBlocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// render turns a page's Markdown into HTML, and notes its links and sections.
+// render turns a page's Markdown into HTML, and notes its sections.
 func (b *builder) render(p *page) {
 	source := []byte(b.expand(p, p.text))
 	document := markdown.Parser().Parse(text.NewReader(source))
@@ -73,7 +73,6 @@ func (b *builder) render(p *page) {
 		case *ast.Heading:
 			id, _ := n.AttributeString("id")
 			name, _ := id.([]byte)
-			p.ids[string(name)] = true
 			if n.Level > 1 {
 				end()
 				current = section{id: string(name), heading: plain(n, source)}
@@ -120,37 +119,27 @@ func (b *builder) resolve(p *page, to string) string {
 		b.fail("%s: %q is no address: %w", p.source, to, err)
 		return to
 	}
-	if u.Scheme != "" || u.Host != "" {
-		return to
-	}
-	if u.Path == "" {
-		p.links = append(p.links, link{p.out, u.Fragment})
-		return to
-	}
-	if strings.HasSuffix(u.Path, ".html") && !strings.Contains(u.Path, "/") {
-		p.links = append(p.links, link{u.Path, u.Fragment})
-		return to
+	if u.Scheme != "" || u.Host != "" || u.Path == "" || strings.HasSuffix(u.Path, ".html") && !strings.Contains(u.Path, "/") {
+		return to // checkLinks looks at those within the site
 	}
 	file := path.Join(path.Dir(p.source), u.Path)
-	fragment := ""
-	if u.Fragment != "" {
-		fragment = "#" + u.Fragment
-	}
 	if i := slices.IndexFunc(b.pages, func(x *page) bool { return x.source == file }); i >= 0 {
-		p.links = append(p.links, link{b.pages[i].out, u.Fragment})
-		return b.pages[i].out + fragment
+		u.Path = b.pages[i].out
+		return u.String()
 	}
-	info, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
-	if err == nil && info.IsDir() {
+	if info, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file))); err == nil && info.IsDir() {
 		file = path.Join(file, "README.md")
-		_, err = os.Stat(filepath.Join(b.root, filepath.FromSlash(file)))
 	}
-	if err != nil || strings.HasPrefix(file, "../") {
+	line, ok := place(b.root, file, u.Fragment)
+	if !ok {
 		b.fail("%s: a link leads to %s, which is not there", p.source, to)
-		return to
+		return ""
 	}
 	b.sources[file] = true
-	return sourceName(file) + fragment
+	if line > 0 {
+		return fmt.Sprintf("%s#L%d", sourceName(file), line)
+	}
+	return sourceName(file)
 }
 
 // chapterList is the list of all chapters, for the first page.

@@ -2,19 +2,24 @@ package site
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"html"
 	"html/template"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // A page is one chapter, made of one Markdown file.
@@ -32,13 +37,8 @@ type page struct {
 
 	step     *Step
 	body     template.HTML
-	ids      map[string]bool
-	links    []link
 	sections []section
 }
-
-// A link leads from a page to another file of the site.
-type link struct{ to, fragment string }
 
 // A section is what search finds: a heading and the text under it.
 type section struct{ id, heading, text string }
@@ -81,7 +81,7 @@ func readPage(root, name string) (*page, error) {
 	if !ok || !bytes.HasPrefix(b, []byte("---\n")) {
 		return nil, nil
 	}
-	p := &page{source: name, text: text, ids: map[string]bool{}}
+	p := &page{source: name, text: text}
 	p.firstLine = strings.Count(properties, "\n") + 4
 	decoder := yaml.NewDecoder(strings.NewReader(properties))
 	decoder.KnownFields(true)
@@ -108,10 +108,10 @@ type Site struct {
 type builder struct {
 	root      string
 	stages    []string
-	results   *results
+	results   *dataFiles
 	documents *documents
 	tests     testNames
-	variants  *variantsFile
+	ablation  *ablation
 	pages     []*page
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
@@ -124,9 +124,16 @@ func (b *builder) fail(format string, args ...any) {
 // Build makes the site from the repository at root. The error tells everything
 // that is wrong, a line each.
 func Build(root string) (*Site, error) {
-	b := &builder{root: root, sources: map[string]bool{}}
-	var err error
-	if b.stages, err = stageFolders(root); err != nil {
+	b, err := newBuilder(root)
+	if err != nil {
+		return nil, err
+	}
+	return b.build()
+}
+
+func newBuilder(root string) (b *builder, err error) {
+	b = &builder{root: root, sources: map[string]bool{}}
+	if b.stages, err = harness.Stages(root); err != nil {
 		return nil, err
 	}
 	if b.results, err = readResults(root, b.stages); err != nil {
@@ -138,12 +145,14 @@ func Build(root string) (*Site, error) {
 	if b.tests, err = readTests(root); err != nil {
 		return nil, err
 	}
-	if b.variants, err = readVariants(root); err != nil {
+	if b.ablation, err = readAblation(root); err != nil {
 		return nil, err
 	}
-	if b.pages, err = readPages(root); err != nil {
-		return nil, err
-	}
+	b.pages, err = readPages(root)
+	return b, err
+}
+
+func (b *builder) build() (*Site, error) {
 	site := &Site{Files: map[string][]byte{}, pages: b.pages}
 	for _, p := range b.pages {
 		if err := b.prepare(p); err != nil {
@@ -151,7 +160,6 @@ func Build(root string) (*Site, error) {
 		}
 		b.render(p)
 	}
-	b.checkLinks()
 	for _, p := range b.pages {
 		if p.step != nil {
 			if missing := p.step.unexplained(); len(missing) > 0 {
@@ -159,13 +167,11 @@ func Build(root string) (*Site, error) {
 			}
 		}
 	}
-	if err := errors.Join(b.errs...); err != nil {
-		return nil, err
-	}
 	if err := b.write(site); err != nil {
 		return nil, err
 	}
-	return site, nil
+	b.checkLinks(site)
+	return site, errors.Join(b.errs...)
 }
 
 // prepare makes the diff that a page is about.
@@ -183,22 +189,33 @@ func (b *builder) prepare(p *page) (err error) {
 	return err
 }
 
-// checkLinks finds links within the site that lead nowhere.
-func (b *builder) checkLinks() {
+var (
+	hrefForm = regexp.MustCompile(` href="([^"#]*)(?:#([^"]*))?"`)
+	idForm   = regexp.MustCompile(` id="([^"]*)"`)
+)
+
+// checkLinks finds links within the site that lead to no file of it, or to no place of that file.
+func (b *builder) checkLinks(site *Site) {
+	ids := map[string]map[string]bool{}
+	for name, content := range site.Files {
+		ids[name] = map[string]bool{}
+		for _, found := range idForm.FindAllSubmatch(content, -1) {
+			ids[name][html.UnescapeString(string(found[1]))] = true
+		}
+	}
 	for _, p := range b.pages {
-		for _, l := range p.links {
-			i := slices.IndexFunc(b.pages, func(x *page) bool { return x.out == l.to })
-			if i < 0 {
-				continue // a source file, whose existence was looked at
+		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[p.out]), -1) {
+			to, err := url.Parse(html.UnescapeString(found[1]))
+			place, placeErr := url.PathUnescape(html.UnescapeString(found[2]))
+			switch {
+			case err != nil || placeErr != nil:
+				b.fail("%s: %q is no address", p.source, found[0])
+			case to.Scheme != "" || to.Host != "":
+			case site.Files[cmp.Or(to.Path, p.out)] == nil:
+				b.fail("%s: a link leads to %s, which is not there", p.source, to.Path)
+			case place != "" && !ids[cmp.Or(to.Path, p.out)][place]:
+				b.fail("%s: a link leads to %s#%s, which has no such place", p.source, to.Path, place)
 			}
-			to := b.pages[i]
-			if l.fragment == "" || to.ids[l.fragment] || bytes.Contains([]byte(to.body), []byte(`id="`+l.fragment+`"`)) {
-				continue
-			}
-			if to.step != nil && strings.HasPrefix(l.fragment, "d-") && bytes.Contains([]byte(to.step.html()), []byte(`id="`+l.fragment+`"`)) {
-				continue
-			}
-			b.fail("%s: a link leads to %s#%s, which has no such place", p.source, l.to, l.fragment)
 		}
 	}
 }

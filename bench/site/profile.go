@@ -4,61 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"html"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
 )
-
-// readProfile reads docs/data/profiles/<stage>.folded: a line that begins with #
-// says what it is, the others hold a stack and its time.
-func readProfile(root, stage string) (*profile.Outline, error) {
-	path := filepath.Join(root, "docs", "data", "profiles", stage+".folded")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("no profile of %s: %w; make docs-refresh records it", stage, err)
-	}
-	o, total := &profile.Outline{Time: map[string]int64{}}, int64(0)
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		if about, ok := strings.CutPrefix(line, "# "); ok {
-			o.About = about
-			continue
-		}
-		i := strings.LastIndexByte(line, ' ')
-		if i < 0 {
-			return nil, fmt.Errorf("%s: %q is no stack with its time", path, line)
-		}
-		n, err := strconv.ParseInt(line[i+1:], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		o.Time[line[:i]] += n
-		total += n
-	}
-	if total == 0 {
-		return nil, fmt.Errorf("%s holds no sample", path)
-	}
-	return o, nil
-}
-
-// writeProfile writes what readProfile reads.
-func writeProfile(o *profile.Outline, path string) error {
-	var out strings.Builder
-	fmt.Fprintf(&out, "# %s\n", o.About)
-	for _, stack := range slices.Sorted(maps.Keys(o.Time)) {
-		fmt.Fprintf(&out, "%s %d\n", stack, o.Time[stack])
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(out.String()), fs.FileMode(0o644))
-}
 
 // whereTable shows where the CPU time of a request goes, stage by stage.
 func (b *builder) whereTable(stages ...string) (string, error) {
@@ -112,19 +64,21 @@ func (b *builder) flame(stages ...string) (string, error) {
 		}
 		fmt.Fprintf(&out, `<figure class="flame"><figcaption>%s</figcaption>`, html.EscapeString(o.About))
 		out.WriteString(`<div class="frames" tabindex="0">`)
-		drawFlame(&out, o)
+		root := frameTree(o)
+		root.draw(&out, root)
 		out.WriteString("</div></figure>\n")
 	}
 	return strings.TrimSpace(out.String()), nil
 }
 
+// frame is one function of a flame graph, with what it calls.
 type frame struct {
 	name     string
-	time     int64
+	time     int64 // with what it calls
 	children map[string]*frame
 }
 
-func drawFlame(out *strings.Builder, o *profile.Outline) {
+func frameTree(o *profile.Outline) *frame {
 	root := &frame{children: map[string]*frame{}}
 	for stack, n := range o.Time {
 		root.time += n
@@ -139,25 +93,25 @@ func drawFlame(out *strings.Builder, o *profile.Outline) {
 			at = next
 		}
 	}
-	root.drawChildren(out, root.time, root.time)
+	return root
 }
 
-// drawChildren draws one level and, inside each frame, the levels below it.
-func (f *frame) drawChildren(out *strings.Builder, parent, total int64) {
-	const tooNarrow = 0.004 // of the whole
-	children := slices.SortedFunc(maps.Values(f.children), func(a, b *frame) int {
+// tooNarrow says whether a frame is not worth drawing in the graph of root.
+func (f *frame) tooNarrow(root *frame) bool { return float64(f.time) < 0.004*float64(root.time) }
+
+// draw draws what f calls and, inside each frame, the levels below it.
+func (f *frame) draw(out *strings.Builder, root *frame) {
+	for _, c := range slices.SortedFunc(maps.Values(f.children), func(a, b *frame) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
-	})
-	for _, c := range children {
-		share := float64(c.time) / float64(total)
-		if share < tooNarrow {
+	}) {
+		if c.tooNarrow(root) {
 			continue
 		}
 		fmt.Fprintf(out, `<div class="fr" style="width:%.2f%%"><span class="%s" title="%s: %.1f%%">%s</span>`,
-			100*float64(c.time)/float64(parent), profile.Class(c.name), html.EscapeString(c.name), 100*share, html.EscapeString(frameLabel(c.name)))
+			100*float64(c.time)/float64(f.time), profile.Class(c.name), html.EscapeString(c.name), 100*float64(c.time)/float64(root.time), html.EscapeString(frameLabel(c.name)))
 		if len(c.children) > 0 {
 			out.WriteString(`<div class="row">`)
-			c.drawChildren(out, c.time, total)
+			c.draw(out, root)
 			out.WriteString(`</div>`)
 		}
 		out.WriteString(`</div>`)

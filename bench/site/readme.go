@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	results "github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -35,9 +35,14 @@ func readmeFiles(root string) ([]string, error) {
 }
 
 // UpdateReadmes writes the figures of the READMEs anew from docs/data, and
-// returns the names of the files that have changed.
+// returns the names of the files that have changed. Of what was just measured it
+// leaves in docs/data what the pages and READMEs read.
 func UpdateReadmes(root string) (changed []string, err error) {
-	b, files, err := readmeSources(root)
+	b, err := newBuilder(root)
+	if err != nil {
+		return nil, err
+	}
+	files, err := readmeFiles(root)
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +63,17 @@ func UpdateReadmes(root string) (changed []string, err error) {
 			changed = append(changed, name)
 		}
 	}
-	return changed, nil
+	return changed, prune(root)
 }
 
 // checkReadmes finds figures in the READMEs that the results do not have.
-func checkReadmes(root string) (errs []error) {
-	b, files, err := readmeSources(root)
+func checkReadmes(b *builder) (errs []error) {
+	files, err := readmeFiles(b.root)
 	if err != nil {
 		return []error{err}
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(filepath.Join(root, name))
+		text, err := os.ReadFile(filepath.Join(b.root, name))
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -89,22 +94,6 @@ func checkReadmes(root string) (errs []error) {
 		}
 	}
 	return errs
-}
-
-func readmeSources(root string) (*builder, []string, error) {
-	stages, err := stageFolders(root)
-	if err != nil {
-		return nil, nil, err
-	}
-	b := &builder{root: root, stages: stages}
-	if b.results, err = readResults(root, stages); err != nil {
-		return nil, nil, err
-	}
-	if b.documents, err = readDocuments(root); err != nil {
-		return nil, nil, err
-	}
-	files, err := readmeFiles(root)
-	return b, files, err
 }
 
 // readme replaces what stands between the marks of a text.
@@ -133,7 +122,7 @@ func (b *builder) readme(name, text string) (string, error) {
 }
 
 // plain is a figure as it stands in plain text: 1.28 [1.18–1.36].
-func (r *results) plain(key string) (string, error) {
+func (r *dataFiles) plain(key string) (string, error) {
 	f, err := r.figure(key)
 	if err != nil {
 		return "", err
@@ -164,7 +153,7 @@ func (b *builder) ladderTable() (string, error) {
 	if d.Machine.Virtual != "" {
 		virtual = "a virtual machine with "
 	}
-	fmt.Fprintf(&out, "\nMeasured on %s with `make docs-refresh` on %s%d CPUs (%s, Linux %s, Go %s), server and generator\n%s, 100 connections, %d rounds; `docs/data/ladder.json` has all of it.\n\n",
+	fmt.Fprintf(&out, "\nMeasured on %s with `make docs-refresh` on %s%d CPUs (%s, Linux %s, Go %s), server and generator\n%s, 100 connections, %d rounds; `docs/data/ladder.json` has more of it.\n\n",
 		d.Created.Format("2006-01-02"), virtual, d.Machine.CPUs, d.Machine.CPU, strings.TrimPrefix(d.Machine.Kernel, "Linux "), strings.TrimPrefix(d.Machine.Go, "go"), d.Method.Layout, d.Method.Rounds)
 	out.WriteString("| stage | req/s, hello | to the stage before | on its target, to the stage before | server CPU µs | p50 | p99 | calls | allocations | published |\n")
 	out.WriteString("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
@@ -183,7 +172,7 @@ func (b *builder) ladderTable() (string, error) {
 			step, target = brackets(ratio), targets(d, stage)
 		}
 		published := "–"
-		if at := slices.IndexFunc(d.Servers, func(s report.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
+		if at := slices.IndexFunc(d.Servers, func(s results.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
 			published = d.Servers[at].Published
 		}
 		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, wholeNumber(row.RequestsPerSecond.Median), step, target,
@@ -215,16 +204,16 @@ func (b *builder) ladderTable() (string, error) {
 }
 
 // targets says what a step brought where it must show.
-func targets(d *report.Document, stage string) string {
+func targets(d *results.Document, stage string) string {
 	var out []string
 	for _, r := range d.Ratios {
 		switch {
-		case r.Kind != report.Target || r.Head != stage:
-		case r.Metric == report.HeldMemory:
+		case r.Kind != results.Target || r.Head != stage:
+		case r.Metric == results.HeldMemory:
 			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", wholeNumber(r.BaseValue), wholeNumber(r.HeadValue)))
-		case r.Metric == report.Speed && r.Workload == "hello":
+		case r.Metric == results.Speed && r.Workload == "hello":
 			out = append(out, "hello: the same")
-		case r.Metric == report.Speed:
+		case r.Metric == results.Speed:
 			out = append(out, r.Workload+": "+brackets(r.Ratio))
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
-	"github.com/qps-ladder/qps-ladder/bench/report"
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	results "github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Refresh says what is to be measured anew, and how long.
@@ -33,36 +33,21 @@ var RefreshParts = []string{"ladder", splitName, peersName, "ablation", "profile
 // peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k"
 
-func (r *Refresh) wants(part string) bool { return len(r.Only) == 0 || slices.Contains(r.Only, part) }
-
 // Run measures into docs/data of the repository at root. command is this
 // process's own program, which has the subcommands run, load and where.
 func (r *Refresh) Run(ctx context.Context, root, command string) error {
-	data := filepath.Join(root, "docs", "data")
-	if r.wants("ladder") {
-		if err := r.ladder(ctx, root, command, data); err != nil {
-			return err
-		}
+	work, err := os.MkdirTemp("", "docs")
+	if err != nil {
+		return err
 	}
-	if r.wants(splitName) {
-		// Chapter 1 blames their sharing a CPU for what the step does on hello.
-		if err := r.apart(ctx, root, command, data, splitName, "compare", "0", "1", "--layout", "split"); err != nil {
-			return fmt.Errorf("stage1 could not be measured beside a generator with a CPU of its own (which needs two): %w", err)
+	defer os.RemoveAll(work)
+	p := &refreshing{Refresh: r, ctx: ctx, root: root, command: command, work: work}
+	for _, part := range RefreshParts {
+		if len(r.Only) > 0 && !slices.Contains(r.Only, part) {
+			continue
 		}
-	}
-	if r.wants(peersName) {
-		if err := r.apart(ctx, root, command, data, peersName, "peers", "--workload", peersWorkloads); err != nil {
-			return fmt.Errorf("the servers of other libraries could not be measured: %w", err)
-		}
-	}
-	if r.wants("ablation") {
-		if err := r.ablation(ctx, root, command, data); err != nil {
-			return err
-		}
-	}
-	if r.wants("profiles") {
-		if err := r.profiles(ctx, root, command, data); err != nil {
-			return err
+		if err := p.part(part); err != nil {
+			return fmt.Errorf("cannot measure %s: %w", part, err)
 		}
 	}
 	changed, err := UpdateReadmes(root)
@@ -72,212 +57,105 @@ func (r *Refresh) Run(ctx context.Context, root, command string) error {
 	return err
 }
 
-// ladder is the main job, whose document becomes docs/data/ladder.json.
-func (r *Refresh) ladder(ctx context.Context, root, command, data string) error {
-	work, err := os.MkdirTemp("", "docs")
-	if err != nil {
+// refreshing is a refresh on its way.
+type refreshing struct {
+	*Refresh
+	ctx           context.Context
+	root, command string
+	work          string // a folder for what is not to stay
+}
+
+func (r *refreshing) part(name string) error {
+	switch name {
+	case splitName:
+		// Chapter 1 blames their sharing a CPU for what the step does on hello. This needs two CPUs.
+		return r.document(name, "compare", "0", "1", "--layout", "split")
+	case peersName:
+		return r.document(name, "peers", "--workload", peersWorkloads)
+	case "ablation":
+		return r.ablation()
+	case "profiles":
+		return r.profiles()
+	}
+	if err := r.document(name, "run"); err != nil {
 		return err
-	}
-	defer os.RemoveAll(work)
-	if err := r.measure(ctx, root, command, "run", "--out", work); err != nil {
-		return fmt.Errorf("the ladder could not be measured: %w", err)
-	}
-	d, err := report.Read(filepath.Join(work, "ladder.json"))
-	if err != nil {
-		return err
-	}
-	d.Command = "make ladder"
-	if r.Quick {
-		d.Command += " QUICK=1"
 	}
 	for _, theme := range []string{"light", "dark"} {
-		picture, err := os.ReadFile(filepath.Join(work, "ladder-"+theme+".svg"))
+		picture, err := os.ReadFile(filepath.Join(r.work, "ladder-"+theme+".svg"))
 		if err != nil {
 			return fmt.Errorf("the run left no picture of the progression: %w", err)
 		}
-		if err := os.WriteFile(filepath.Join(data, "progression-"+theme+".svg"), picture, 0o644); err != nil {
+		if err := os.WriteFile(r.data("progression-"+theme+".svg"), picture, 0o644); err != nil {
 			return err
 		}
 	}
-	return keep(d, filepath.Join(data, "ladder.json"))
+	return nil
 }
 
-// apart runs a subcommand whose document is one of namedFiles.
-func (r *Refresh) apart(ctx context.Context, root, command, data, name string, args ...string) error {
-	work, err := os.MkdirTemp("", name)
-	if err != nil {
-		return err
+// data is the path of a file of docs/data.
+func (r *refreshing) data(name string) string { return filepath.Join(r.root, "docs", "data", name) }
+
+// ladder runs a subcommand that leaves its files in r.work.
+func (r *refreshing) ladder(out io.Writer, args ...string) error {
+	cmd := exec.CommandContext(r.ctx, r.command, append(args, "--out", r.work)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, out, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("ladder %s: %w", strings.Join(args, " "), err)
 	}
-	defer os.RemoveAll(work)
-	if err := r.measure(ctx, root, command, append(args, "--out", work)...); err != nil {
-		return err
-	}
-	d, err := report.Read(filepath.Join(work, args[0]+".json"))
-	if err != nil {
-		return err
-	}
-	d.Command = "ladder " + strings.Join(args, " ")
-	return keep(d, filepath.Join(data, name+".json"))
+	return nil
 }
 
-func (r *Refresh) measure(ctx context.Context, root, command string, args ...string) error {
+// document keeps the document of a subcommand as name.json.
+func (r *refreshing) document(name string, args ...string) error {
+	shown, file := "ladder "+strings.Join(args, " "), args[0]
+	if file == "run" {
+		shown, file = "make ladder", "ladder"
+	}
 	if r.Quick {
 		args = append(args, "--quick")
-	}
-	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.Out, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	return cmd.Run()
-}
-
-// keep writes a document without what no chapter quotes, which is most of its
-// bytes: the histograms and counters of single measurements.
-func keep(d *report.Document, path string) error {
-	for i := range d.Measurements {
-		d.Measurements[i].Histogram, d.Measurements[i].Counters, d.Measurements[i].LoopRequests = "", nil, nil
-	}
-	b, err := json.MarshalIndent(d, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
-}
-
-// ablation builds the variants and measures each beside what it is compared with.
-func (r *Refresh) ablation(ctx context.Context, root, command, data string) error {
-	folders, err := stageFolders(root)
-	if err != nil {
-		return err
-	}
-	file, err := readVariants(root)
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp("", "variants")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	fmt.Fprintf(os.Stderr, "building %d stages and %d variants\n", len(folders), len(file.Variants))
-	stages, err := run.BuildStages(ctx, root, work, folders)
-	if err != nil {
-		return err
-	}
-	servers := map[string]run.Server{}
-	for _, s := range stages {
-		servers[s.Name] = s
-	}
-	peers, err := run.BuildPeers(ctx, root, work)
-	if err != nil {
-		return err
-	}
-	for _, s := range peers {
-		s.Name = strings.ReplaceAll(s.Name, "/", "") // in a key a slash stands between two servers
-		servers[s.Name] = s
-	}
-	names := results{stages: folders}
-	bench := &run.Bench{
-		Rounds: r.Rounds, Time: r.Time, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond,
-		Generator: run.Embedded, Command: command, Seed: uint64(time.Now().UnixNano()),
-	}
-	if r.Quick {
-		bench.Warmup, bench.Duration = 60*time.Millisecond, 150*time.Millisecond
-	}
-	put := func(name, on string) error {
-		w, err := workload.ByName(on)
-		if err != nil {
-			return err
-		}
-		same := func(i run.Item) bool { return i.Server.Name == name && i.Workload.Name == on }
-		if !slices.ContainsFunc(bench.Items, same) {
-			bench.Items = append(bench.Items, run.Item{Server: servers[name], Workload: w})
-		}
-		return nil
-	}
-	for _, v := range file.Variants {
-		path, err := v.build(ctx, root, work, folders)
-		if err != nil {
-			return err
-		}
-		servers[v.Name] = run.Server{Name: v.Name, Path: path, Args: v.Args, Admin: true}
-		for _, c := range v.Compare {
-			with := names.server(c.With)
-			if servers[with].Path == "" {
-				return fmt.Errorf("variant %s: there is no %q to compare it with", v.Name, c.With)
-			}
-			for _, name := range []string{with, v.Name} {
-				if err := put(name, c.Workload); err != nil {
-					return err
-				}
-			}
-			for _, metric := range []report.Metric{report.Speed, report.CPU} {
-				bench.Ratios = append(bench.Ratios, report.Ratio{Kind: report.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: with})
-			}
+		if file == "ladder" {
+			shown += " QUICK=1"
 		}
 	}
-	for _, item := range file.Also {
-		name := names.server(item.Server)
-		if servers[name].Path == "" {
-			return fmt.Errorf("ablation.yaml: there is no server %q", item.Server)
-		}
-		if err := put(name, item.Workload); err != nil {
-			return err
-		}
+	if err := r.ladder(r.Out, args...); err != nil {
+		return err
 	}
-	bench.Progress = func(p run.Progress) {
-		fmt.Fprintf(os.Stderr, "\rround %d of %d, %d of %d: %s on %s          ", p.Round, p.Rounds, p.Done+1, p.Items, p.Item.Server.Name, p.Item.Workload.Name)
-	}
-	d, err := bench.Run(ctx)
-	fmt.Fprintln(os.Stderr)
+	d, err := results.Read(filepath.Join(r.work, file+".json"))
 	if err != nil {
 		return err
 	}
-	d.Command = "make docs-refresh"
-	d.Method.Revision = run.Revision(root)
-	return keep(d, filepath.Join(data, "ablation.json"))
+	d.Command = shown
+	return writeData(d, r.data(name+".json"))
 }
 
 // profiles records where each stage's time goes on hello: the table of all six,
 // and for each the stacks that its flame graph is drawn from.
-func (r *Refresh) profiles(ctx context.Context, root, command, data string) error {
-	folders, err := stageFolders(root)
+func (r *refreshing) profiles() error {
+	stages, err := harness.Stages(r.root)
 	if err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "profiles")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
 	seconds := "5s"
 	if r.Quick {
 		seconds = "1s"
 	}
-	ladder := func(args ...string) error {
-		cmd := exec.CommandContext(ctx, command, append(args, "--duration", seconds, "--out", work)...)
-		cmd.Dir, cmd.Stderr = root, os.Stderr
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("ladder %s: %w", strings.Join(args, " "), err)
-		}
-		return nil
-	}
-	if err := ladder("where"); err != nil {
+	if err := r.ladder(nil, "where", "--duration", seconds); err != nil {
 		return err
 	}
-	table, err := os.ReadFile(filepath.Join(work, "where-"+workload.Hello+".json"))
+	text, err := os.ReadFile(filepath.Join(r.work, "where-"+workload.Hello+".json"))
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(data, "where.json"), table, 0o644); err != nil {
+	if err := writeData(json.RawMessage(text), r.data("where.json")); err != nil {
 		return err
 	}
-	for _, folder := range folders {
-		stage, _, _ := strings.Cut(folder, "-")
-		if err := ladder("flame", stage, "--profiler", "auto"); err != nil {
+	for _, folder := range stages {
+		stage := harness.ShortName(folder)
+		if err := r.ladder(nil, "flame", stage, "--profiler", "auto", "--duration", seconds); err != nil {
 			return err
 		}
-		files, err := filepath.Glob(filepath.Join(work, "profile-"+stage+"-*.pb.gz"))
+		files, err := filepath.Glob(filepath.Join(r.work, "profile-"+stage+"-*.pb.gz"))
 		if err != nil || len(files) == 0 {
 			return fmt.Errorf("ladder flame %s left no profile: %w", stage, err)
 		}
@@ -286,7 +164,7 @@ func (r *Refresh) profiles(ctx context.Context, root, command, data string) erro
 			return fmt.Errorf("%s: %w", stage, err)
 		}
 		o.About += "; " + time.Now().Format("2 January 2006")
-		if err := writeProfile(o, filepath.Join(data, "profiles", stage+".folded")); err != nil {
+		if err := writeProfile(o, r.data(filepath.Join("profiles", stage+".folded"))); err != nil {
 			return err
 		}
 	}

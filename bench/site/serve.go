@@ -1,20 +1,16 @@
 package site
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Serve serves a built site until ctx is done, with Go's file server. Only
@@ -36,12 +32,9 @@ func Serve(ctx context.Context, folder, address string, out io.Writer) error {
 		return err
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := server.Shutdown(stop); err != nil {
-		return server.Close()
-	}
-	return nil
+	// No Shutdown: it waits for connections on which a browser has asked for nothing yet, and a reader who
+	// ends it has read enough.
+	return server.Close()
 }
 
 func onLoopback(address string) error {
@@ -55,16 +48,12 @@ func onLoopback(address string) error {
 	return nil
 }
 
-// ServeByStage lets one of the project's own servers serve the site.
+// ServeByStage lets one of the project's own servers serve the site until ctx is done.
 func ServeByStage(ctx context.Context, root, folder, stage, address string, out io.Writer) error {
 	if err := onLoopback(address); err != nil {
 		return err
 	}
-	all, err := stageFolders(root)
-	if err != nil {
-		return err
-	}
-	name, err := run.PickStage(all, stage)
+	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return err
 	}
@@ -73,50 +62,31 @@ func ServeByStage(ctx context.Context, root, folder, stage, address string, out 
 		return err
 	}
 	defer os.RemoveAll(work)
-	servers, err := run.BuildStages(ctx, root, work, []string{name})
+	server, err := startStage(ctx, root, work, stage, "-addr", address, "-static", folder)
 	if err != nil {
 		return err
 	}
-	absolute, err := filepath.Abs(folder)
-	if err != nil {
-		return err
+	defer server.Close()
+	fmt.Fprintf(out, "http://%s/static/ served by %s (Ctrl-C ends it)\n", server.Ready.Address, server.Name)
+	select {
+	case <-server.Ended():
+		return server.EndedError("")
+	case <-ctx.Done():
+		return server.Stop()
 	}
-	server, ready, err := startServer(ctx, servers[0].Path, "-addr", address, "-static", absolute)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "http://%s/static/ served by %s (Ctrl-C ends it)\n", ready["addr"], name)
-	err = server.Wait()
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("%s ended: %w", name, err)
 }
 
-// startServer starts a stage and waits for its ready line, whose fields it
-// returns. When ctx is done the server is asked to end.
-func startServer(ctx context.Context, path string, args ...string) (*exec.Cmd, map[string]string, error) {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.StdoutPipe()
+// startStage builds a stage into work and starts it. The end of ctx does not end it.
+func startStage(ctx context.Context, root, work, stage string, args ...string) (*harness.Server, error) {
+	source, err := harness.Variant{Stage: stage}.Source(ctx, root)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
+	program, err := source.Build(ctx, work)
 	if err != nil {
-		waitErr := cmd.Wait()
-		return nil, nil, fmt.Errorf("%s did not start: %w", filepath.Base(path), errors.Join(waitErr))
+		return nil, err
 	}
-	fields := map[string]string{}
-	for _, word := range strings.Fields(line) {
-		if name, value, ok := strings.Cut(word, "="); ok {
-			fields[name] = value
-		}
-	}
-	return cmd, fields, nil
+	return harness.StartServer(context.WithoutCancel(ctx), harness.ServerCommand{
+		Command: harness.Command{Name: source.Name, Path: program, Args: args}, NoAdmin: true,
+	})
 }

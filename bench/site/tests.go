@@ -3,7 +3,6 @@ package site
 import (
 	"fmt"
 	"html"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,29 +23,15 @@ var (
 
 func readTests(root string) (testNames, error) {
 	names := testNames{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	files, err := repositoryFiles(root, ".go", ".cases")
+	for _, file := range files {
+		cases, suite := strings.HasSuffix(file, ".cases"), strings.HasPrefix(file, "shared/suite/")
+		if !cases && !suite && !strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
-			return err
-		}
-		name := d.Name()
-		if d.IsDir() {
-			if path != root && (name[0] == '.' || name == "out" || name == "work" || name == "_site" || name == "node_modules") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		test, cases := strings.HasSuffix(name, "_test.go"), strings.HasSuffix(name, ".cases")
-		suite := strings.HasSuffix(name, ".go") && strings.Contains(filepath.ToSlash(path), "/shared/suite/")
-		if !test && !cases && !suite {
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		file, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, form := range []*regexp.Regexp{goTest, suiteCase, suiteName, subtest} {
 			if (form == suiteCase) != cases || form == suiteName && !suite {
@@ -54,12 +39,11 @@ func readTests(root string) (testNames, error) {
 			}
 			for _, found := range form.FindAllSubmatch(b, -1) {
 				if text := strings.TrimSpace(string(found[1])); names[text] == "" {
-					names[text] = filepath.ToSlash(file)
+					names[text] = file
 				}
 			}
 		}
-		return nil
-	})
+	}
 	return names, err
 }
 

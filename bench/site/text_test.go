@@ -49,7 +49,9 @@ func TestTypedFigures(t *testing.T) {
 
 // What stands in a README between marks is what the results say, or is told.
 func TestReadmeFigures(t *testing.T) {
-	b, files, err := readmeSources(root)
+	b, err := newBuilder(root)
+	require.NoError(t, err)
+	files, err := readmeFiles(root)
 	require.NoError(t, err)
 	require.Len(t, files, 1+len(b.stages))
 	right, err := b.results.plain("hello.stage1/stage0.ratio")
@@ -102,12 +104,7 @@ func TestOutsideCode(t *testing.T) {
 
 // Every include tells what is wrong with it, with file and line.
 func TestBadIncludes(t *testing.T) {
-	stages, err := stageFolders(root)
-	require.NoError(t, err)
-	b := &builder{root: root, stages: stages, tests: testNames{"a test": "a_test.go"}, variants: &variantsFile{}}
-	b.results, err = readResults(root, stages)
-	require.NoError(t, err)
-	b.documents, err = readDocuments(root)
+	b, err := newBuilder(root)
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		`{{figure "hello.stage9.qps"}}`:           "x.md:11: figure \"hello.stage9.qps\": none of ladder.json, ablation.json has stage9 on hello",
@@ -168,10 +165,24 @@ func TestProfileIsReadAsItWasWritten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, o, read)
 
-	var out strings.Builder
-	drawFlame(&out, o)
-	require.Contains(t, out.String(), `<div class="fr" style="width:66.67%"><span class="project" title="netpoll.Send: 66.7%">netpoll.Send</span>`)
-	require.Contains(t, out.String(), `<span class="kernel" title="[kernel] sendto: 66.7%">sendto</span>`)
+	draw := func(o *profile.Outline) string {
+		var out strings.Builder
+		root := frameTree(o)
+		root.draw(&out, root)
+		return out.String()
+	}
+	drawn := draw(o)
+	require.Contains(t, drawn, `<div class="fr" style="width:66.67%"><span class="project" title="netpoll.Send: 66.7%">netpoll.Send</span>`)
+	require.Contains(t, drawn, `<span class="kernel" title="[kernel] sendto: 66.7%">sendto</span>`)
+
+	// What is not drawn is not kept, and counted all the same.
+	o.Time = map[string]int64{"main.main;a": 998, "main.main;b;c": 1, "x;y": 1}
+	drawn = draw(o)
+	require.NoError(t, writeProfile(o, path))
+	read, err = readProfile(root, "stage9")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"main.main;a": 998, "main.main": 1, "x": 1}, read.Time)
+	require.Equal(t, drawn, draw(read))
 	require.Equal(t, "http.readRequest", frameLabel("net/http.readRequest"))
 	require.Equal(t, "loop.run", frameLabel("main.(*loop).run"))
 
@@ -182,4 +193,28 @@ func TestProfileIsReadAsItWasWritten(t *testing.T) {
 	}
 	_, err = readProfile(root, "stage8")
 	require.ErrorContains(t, err, "make docs-refresh records it")
+}
+
+func TestHeadings(t *testing.T) {
+	text := "# The `bench`\n\nx\n```\n# no heading\n```\n## How, and [where](x.md)?\n## How, and where\n### Straße_2 – 3\n"
+	require.Equal(t, map[string]int{"the-bench": 1, "how-and-where": 7, "how-and-where-1": 8, "straße_2--3": 9}, headings(text))
+}
+
+func TestDeadLinks(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "bench"), 0o755))
+	for name, text := range map[string]string{"bench/README.md": "# Bench\n## Peers\n", "Makefile": "a:\n\tb\n"} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	for link, dead := range map[string]bool{
+		"../Makefile": false, "../Makefile#L2": false, "../Makefile#L3": true, "../Makefile#L0": true, "../Makefile#peers": true,
+		"README.md#peers": false, "README.md#pears": true, "#peers": false, "#pears": true, "..": false, "../bench/": false,
+		"nothing.go": true, "../../elsewhere": true, "https://example.org/x#y": false,
+	} {
+		want := 0
+		if dead {
+			want = 1
+		}
+		require.Len(t, deadLinks(root, "bench/README.md", "a\n[b `c`]("+link+") and `[x](y)`\n"), want, link)
+	}
 }

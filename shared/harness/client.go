@@ -36,9 +36,22 @@ type Conn struct {
 }
 
 // Dial connects, within Patience, which is the connection's Timeout too.
-func Dial(address string) (*Conn, error) {
+func Dial(address string) (*Conn, error) { return dialWith(address, nil) }
+
+// DialWindow is Dial with a receive buffer of so many bytes from before the handshake on (SO_RCVBUF,
+// socket(7)): the first window that is announced is as small, and the segments that come are too.
+func DialWindow(address string, receiveBuffer int) (*Conn, error) {
+	return dialWith(address, func(_, _ string, raw syscall.RawConn) error {
+		var err error
+		controlErr := raw.Control(func(fd uintptr) { err = setReceiveBuffer(fd, receiveBuffer) })
+		return cmp.Or(controlErr, err)
+	})
+}
+
+func dialWith(address string, control func(network, address string, raw syscall.RawConn) error) (*Conn, error) {
 	opened := time.Now()
-	c, err := net.DialTimeout("tcp", address, Patience)
+	dialer := net.Dialer{Timeout: Patience, Control: control}
+	c, err := dialer.Dial("tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,10 @@ func (s *Server) Pause() error {
 // Resume lets them go on.
 func (s *Server) Resume() error { return s.Signal(syscall.SIGCONT) }
 
+func setReceiveBuffer(fd uintptr, size int) error {
+	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, size)
+}
+
 // SendUrgent sends one byte as urgent data, see tcp(7) and MSG_OOB in send(2).
 func (c *Conn) SendUrgent(b byte) error {
 	raw, err := c.TCP.SyscallConn()

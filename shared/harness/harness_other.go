@@ -22,3 +22,5 @@ func (s *Server) Resume() error { return netpoll.ErrUnsupported }
 
 // SendUrgent answers netpoll.ErrUnsupported here.
 func (c *Conn) SendUrgent(byte) error { return netpoll.ErrUnsupported }
+
+func setReceiveBuffer(uintptr, int) error { return netpoll.ErrUnsupported }

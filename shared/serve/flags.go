@@ -47,7 +47,7 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.duration(&o.HeadTimeout, "head-timeout", 10*time.Second, "for a head, first byte to last")
 	f.duration(&o.BodyTimeout, "body-timeout", 10*time.Second, "between two bytes of a body")
 	f.duration(&o.BodyTotal, "body-total-timeout", time.Minute, "for a body, first byte to last")
-	f.duration(&o.WriteTimeout, "write-timeout", 10*time.Second, "between two bytes that the client acknowledges")
+	f.duration(&o.WriteTimeout, "write-timeout", 10*time.Second, "no byte acknowledged, told in 128 KiB steps")
 	f.duration(&o.WriteTotal, "write-total-timeout", 10*time.Minute, "for an answer, until the client has all of it")
 	f.duration(&o.LingerTimeout, "linger-timeout", time.Second, "for a client to close after the last answer")
 	f.graceDuration(&o.Grace, "grace", 5*time.Second, "for a graceful stop, then all is closed")

@@ -1,25 +1,22 @@
 package suite
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 const (
 	// PlainText is the content type of error bodies and of the greeting.
 	PlainText = "text/plain; charset=utf-8"
 	// Greeting is the body of GET /.
-	Greeting = "Hello, World!"
+	Greeting = harness.HelloBody
 
-	// maxAnswerLine is far above any line that a server of this project sends.
-	maxAnswerLine = 4096
 	// maxAnswerBody is the largest body that a route gives.
 	maxAnswerBody = 16 << 20
 )
@@ -38,143 +35,64 @@ var fieldNames = []string{
 	"Allow", "Connection", "Content-Length", "Content-Type", "Date", "ETag", "Last-Modified", "Server",
 }
 
-// Answer is one response as it came over the wire, after [ReadAnswer] has found nothing wrong with it.
+// Answer is one response that [CheckAnswer] has found nothing wrong with.
 type Answer struct {
-	// Status is the status code.
-	Status int
-	// Fields has the header fields by name, exactly as spelled in the answer.
-	Fields map[string]string
+	*harness.Response
 	// Date is the Date field; zero in an interim answer (1xx), which has no fields.
 	Date time.Time
-	// Length is the declared length in bytes; 0 where the field must be absent.
-	Length int
-	// Body is the body; nil for HEAD, 1xx, 204 and 304.
-	Body []byte
 }
 
-// ReadAnswer reads one response and is as strict as the contract: the status line in full, fields
+// CheckAnswer holds a response to what the contract says of all of them: the status line in full, fields
 // known, spelled and ordered as promised and none twice, Server and a well-formed Date always there,
-// Content-Length exact or, with 204 and 304, absent, and no byte of body where none belongs. bodiless says
-// that the request was a HEAD. The error is io.EOF only when not a single byte came.
-//
-// Whether the fields fit the request is not looked at: that is [Expected.Check].
-func ReadAnswer(r *bufio.Reader, bodiless bool) (*Answer, error) {
-	line, err := readLine(r)
-	if err != nil {
-		return nil, err
+// Content-Length exact or, with 204 and 304, absent. Whether the fields fit the request is not looked
+// at: that is [Expected.Check].
+func CheckAnswer(r *harness.Response) (*Answer, error) {
+	if phrase := phrases[r.Status]; phrase == "" || r.StatusLine != fmt.Sprintf("HTTP/1.1 %d %s", r.Status, phrase) {
+		return nil, fmt.Errorf("unknown status line %q", r.StatusLine)
 	}
-	answer := &Answer{Fields: map[string]string{}}
-	if answer.Status, err = parseStatusLine(line); err != nil {
-		return nil, err
-	}
-	last := ""
-	for {
-		line, err := readLine(r)
-		if err != nil {
-			return nil, fmt.Errorf("in the head of a %d: %w", answer.Status, unexpected(err))
-		}
-		if line == "" {
-			break
-		}
-		name, value, found := strings.Cut(line, ": ")
-		if !found || value == "" || strings.TrimSpace(value) != value {
-			return nil, fmt.Errorf("malformed header line %q", line)
-		}
-		if !slices.Contains(fieldNames, name) {
-			return nil, fmt.Errorf("unknown or misspelled field %q", line)
-		}
-		if name <= last {
-			return nil, fmt.Errorf("field %q after %q: not in alphabetical order, or twice", name, last)
-		}
-		last = name
-		answer.Fields[name] = value
-	}
-	if answer.Status < 200 {
-		if len(answer.Fields) > 0 {
-			return nil, fmt.Errorf("fields in an interim answer: %v", answer.Fields)
+	answer := &Answer{Response: r}
+	if r.Status < 200 {
+		if len(r.Fields) > 0 {
+			return nil, fmt.Errorf("fields in an interim answer: %v", r.Fields)
 		}
 		return answer, nil
 	}
 	if err := answer.checkFields(); err != nil {
-		return nil, fmt.Errorf("in a %d: %w", answer.Status, err)
-	}
-	if bodiless || answer.Status == 204 || answer.Status == 304 {
-		return answer, nil
-	}
-	answer.Body = make([]byte, answer.Length)
-	if n, err := io.ReadFull(r, answer.Body); err != nil {
-		return nil, fmt.Errorf("after %d of %d bytes of the body of a %d: %w", n, answer.Length, answer.Status, unexpected(err))
+		return nil, fmt.Errorf("in a %d: %w", r.Status, err)
 	}
 	return answer, nil
 }
 
-func unexpected(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// readLine reads up to CRLF and refuses every other use of CR and LF.
-func readLine(r *bufio.Reader) (string, error) {
-	var line []byte
-	for {
-		c, err := r.ReadByte()
-		switch {
-		case err != nil && len(line) > 0:
-			return "", fmt.Errorf("after %q: %w", line, unexpected(err))
-		case err != nil:
-			return "", err
-		case c == '\n' && len(line) > 0 && line[len(line)-1] == '\r':
-			line = line[:len(line)-1]
-			if i := slices.IndexFunc(line, func(c byte) bool { return c < ' ' || c >= 0x7f }); i >= 0 {
-				return "", fmt.Errorf("control byte in the line %q", line)
-			}
-			return string(line), nil
-		case c == '\n':
-			return "", fmt.Errorf("bare LF after %q", line)
-		case len(line) == maxAnswerLine:
-			return "", fmt.Errorf("endless line %q…", line[:80])
-		}
-		line = append(line, c)
-	}
-}
-
-// statusLines has every status line that a server here may send.
-var statusLines = func() map[string]int {
-	lines := map[string]int{}
-	for code, phrase := range phrases {
-		lines[fmt.Sprintf("HTTP/1.1 %d %s", code, phrase)] = code
-	}
-	return lines
-}()
-
-func parseStatusLine(line string) (int, error) {
-	if code, known := statusLines[line]; known {
-		return code, nil
-	}
-	return 0, fmt.Errorf("unknown status line %q", line)
-}
-
 func (a *Answer) checkFields() error {
-	if got := a.Fields["Server"]; got != "qps-ladder" {
+	last := ""
+	for _, f := range a.Fields {
+		switch {
+		case !slices.Contains(fieldNames, f.Name):
+			return fmt.Errorf("unknown or misspelled field %q", f)
+		case f.Name <= last:
+			return fmt.Errorf("field %q after %q: not in alphabetical order, or twice", f.Name, last)
+		case f.Value == "" || strings.ContainsFunc(f.Value, func(c rune) bool { return c < ' ' || c >= 0x7f }):
+			return fmt.Errorf("malformed value of the field %q", f)
+		}
+		last = f.Name
+	}
+	if got := a.Field("Server"); got != "qps-ladder" {
 		return fmt.Errorf("field Server is %q", got)
 	}
-	date, err := time.Parse(http.TimeFormat, a.Fields["Date"])
+	date, err := time.Parse(http.TimeFormat, a.Field("Date"))
 	// Parse forgives a wrong day of the week and numbers without a leading zero; the way back does not.
-	if err != nil || date.Format(http.TimeFormat) != a.Fields["Date"] {
-		return fmt.Errorf("field Date is %q", a.Fields["Date"])
+	if err != nil || date.Format(http.TimeFormat) != a.Field("Date") {
+		return fmt.Errorf("field Date is %q", a.Field("Date"))
 	}
 	a.Date = date
-	length, given := a.Fields["Content-Length"]
+	length := a.Field("Content-Length")
 	if a.Status == 204 || a.Status == 304 {
-		if given {
+		if a.Length >= 0 {
 			return fmt.Errorf("field Content-Length %q where RFC 9110, 8.6 forbids or spares it", length)
 		}
 		return nil
 	}
-	a.Length, err = strconv.Atoi(length)
-	if err != nil || a.Length < 0 || strconv.Itoa(a.Length) != length || a.Length > maxAnswerBody {
+	if a.Length < 0 || strconv.FormatInt(a.Length, 10) != length || a.Length > maxAnswerBody {
 		return fmt.Errorf("field Content-Length is %q", length)
 	}
 	return nil
@@ -213,7 +131,11 @@ func Hello() Expected {
 
 // Refusal is the standard short answer with this status, followed by the end of the connection.
 func Refusal(status int) Expected {
-	e := standardError(status)
+	return closing(standardError(status))
+}
+
+// closing is e as the last answer of its connection.
+func closing(e Expected) Expected {
 	e.Connection = "close"
 	return e
 }
@@ -231,7 +153,7 @@ func (e Expected) Check(a *Answer) error {
 		return nil
 	}
 	for name, want := range map[string]string{"Connection": e.Connection, "Content-Type": e.Type, "Allow": e.Allow} {
-		if got := a.Fields[name]; got != want {
+		if got := a.Field(name); got != want {
 			return fmt.Errorf("field %s of the %d is %q, want %q", name, e.Status, got, want)
 		}
 	}
@@ -242,8 +164,8 @@ func (e Expected) Check(a *Answer) error {
 	if e.Status == 204 || e.Status == 304 {
 		length = 0
 	}
-	if a.Length != length {
-		return fmt.Errorf("a %d of %d bytes %s, want %d bytes", a.Status, a.Length, clip(a.Body), length)
+	if got := max(a.Length, 0); got != int64(length) {
+		return fmt.Errorf("a %d of %d bytes %s, want %d bytes", a.Status, got, clip(a.Body), length)
 	}
 	if !e.Bodiless && e.Length == 0 && string(a.Body) != e.Body {
 		return fmt.Errorf("body of the %d is %s, want %s", e.Status, clip(a.Body), clip([]byte(e.Body)))

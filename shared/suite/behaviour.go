@@ -4,101 +4,86 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
-
-// test is one part of the suite. All parts run in parallel, most against a server of their own.
-type test struct {
-	name string
-	run  func(t *testing.T)
-}
-
-func runAll(t *testing.T, tests []test) {
-	requireLinux(t)
-	t.Parallel()
-	for _, one := range tests {
-		t.Run(one.name, func(t *testing.T) {
-			t.Parallel()
-			one.run(t)
-		})
-	}
-}
 
 // Behaviour tests what a single exchange cannot show: many requests, large bodies, rude clients, deadlines,
 // limits, and how a server starts and stops.
 func Behaviour(t *testing.T) {
-	runAll(t, []test{
-		{"ready line", readyLine},
-		{"flags that must not matter", flagsThatMustNotMatter},
-		{"keep-alive", keepAlive},
-		{"pipelining", pipelining},
-		{"pipelining without reading", pipeliningWithoutReading},
-		{"expect", expectContinue},
-		{"large bodies", largeBodies},
-		{"large answers", largeAnswers},
-		{"half-close", halfClose},
-		{"many connections", manyConnections},
-		{"date", date},
-		{"panic", panicRoute},
-		{"resets", resets},
-		{"dropped connections", droppedConnections},
-
-		{"close at once", closeAtOnce},
-		{"lingering close", lingeringClose},
-		{"lingering close, time", lingerTimeout},
-		{"linger timeout after a timeout", lingerAfterTimeout},
-		{"lingering close, size", lingerLimit},
-		{"idle timeout", idleTimeout},
-		{"idle timeout of a connection in use", idleTimeoutInUse},
-		{"idle timeout after a longer wait", idleTimeoutAfterLongerWait},
-		{"head timeout", headTimeout},
-		{"body timeout", bodyTimeout},
-		{"body timeout of a body that moves", bodyTimeoutOfMovingBody},
-		{"body total timeout", bodyTotalTimeout},
-		{"write timeout", writeTimeout},
-		{"write timeout of a slow reader", writeTimeoutOfSlowReader},
-		{"write total timeout", writeTotalTimeout},
-
-		{"most connections", mostConnections},
-		{"descriptors exhausted", descriptorsExhausted},
-
-		{"stop", stopIdle},
-		{"stop by interrupt", stopByInterrupt},
-		{"stop with requests under way", stopWithRequests},
-		{"stop behind a long answer", stopBehindLongAnswer},
-		{"stop before the end of input", stopBeforeEndOfInput},
-		{"stop within grace", stopWithinGrace},
-		{"start again at once", startAgain},
-		{"port taken", portTaken},
-		{"bad flags", badFlags},
-	})
+	t.Parallel()
+	onTest, p := ofTest(t)
+	runAll(onTest, p, behaviour)
 }
 
-func readyLine(t *testing.T) {
-	s := Start(t, "-workers", "3")
-	folder, err := os.Getwd()
-	require.NoError(t, err)
-	require.Equal(t, filepath.Base(folder), s.Ready["stage"], "the stage is called after its folder")
-	require.Equal(t, s.command.Process.Pid, s.PID)
-	require.Equal(t, "3", s.Ready["workers"])
-	require.NotEmpty(t, s.Ready["gomaxprocs"])
-	require.Equal(t, s.Ready["stage"], s.Counters(t).Stage)
+var behaviour = []Check{
+	{"ready line", readyLine},
+	{"flags that must not matter", flagsThatMustNotMatter},
+	{"keep-alive", keepAlive},
+	{"pipelining", pipelining},
+	{"pipelining without reading", pipeliningWithoutReading},
+	{"expect", expectContinue},
+	{"large bodies", largeBodies},
+	{"large answers", largeAnswers},
+	{"half-close", halfClose},
+	{"many connections", manyConnections},
+	{"date", date},
+	{"panic", panicRoute},
+	{"resets", resets},
+	{"dropped connections", droppedConnections},
+
+	{"close at once", closeAtOnce},
+	{"lingering close", lingeringClose},
+	{"lingering close, time", lingerTimeout},
+	{"linger timeout after a timeout", lingerAfterTimeout},
+	{"lingering close, size", lingerLimit},
+	{"idle timeout", idleTimeout},
+	{"idle timeout of a connection in use", idleTimeoutInUse},
+	{"idle timeout after a longer wait", idleTimeoutAfterLongerWait},
+	{"head timeout", headTimeout},
+	{"body timeout", bodyTimeout},
+	{"body timeout of a body that moves", bodyTimeoutOfMovingBody},
+	{"body total timeout", bodyTotalTimeout},
+	{"write timeout", writeTimeout},
+	{"write timeout of a slow reader", writeTimeoutOfSlowReader},
+	{"write total timeout", writeTotalTimeout},
+
+	{"most connections", mostConnections},
+	{"descriptors exhausted", descriptorsExhausted},
+
+	{"stop", stopIdle},
+	{"stop by interrupt", stopByInterrupt},
+	{"stop with requests under way", stopWithRequests},
+	{"stop behind a long answer", stopBehindLongAnswer},
+	{"stop before the end of input", stopBeforeEndOfInput},
+	{"stop within grace", stopWithinGrace},
+	{"start again at once", startAgain},
+	{"port taken", portTaken},
+	{"bad flags", badFlags},
+}
+
+func readyLine(t T, p Program) {
+	s := p.Start(t, "-workers", "3")
+	require.Equal(t, p.Stage, s.Ready.Stage, "the stage is called after its folder")
+	require.Equal(t, s.Process.PID(), s.Ready.PID)
+	require.Equal(t, 3, s.Ready.Workers)
+	require.Positive(t, s.Ready.GoMaxProcs)
+	require.Equal(t, s.Ready.Stage, s.Counters(t).Stage)
 	s.expectServed(t)
 }
 
-func flagsThatMustNotMatter(t *testing.T) {
+func flagsThatMustNotMatter(t T, p Program) {
 	for _, flags := range []string{"-workers=1", "-workers=5", "-acceptor", "-acceptor -workers=3", "-pin", "-pin -workers=3"} {
-		s := Start(t, strings.Fields(flags)...)
-		var open []*connection
+		s := p.Start(t, strings.Fields(flags)...)
+		var open []*client
 		for range 20 {
-			c := dial(t, s.Addr)
+			c := dial(t, s)
 			c.hello(t)
 			open = append(open, c)
 		}
@@ -109,9 +94,9 @@ func flagsThatMustNotMatter(t *testing.T) {
 	}
 }
 
-func keepAlive(t *testing.T) {
-	s := Start(t)
-	c := dial(t, s.Addr)
+func keepAlive(t T, p Program) {
+	s := p.Start(t)
+	c := dial(t, s)
 	for i := range 200 {
 		c.hello(t)
 		c.send(t, fmt.Sprintf("GET /users/%d HTTP/1.1\r\nHost: a\r\n\r\n", i))
@@ -119,9 +104,9 @@ func keepAlive(t *testing.T) {
 		c.send(t, fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n%06d", i))
 		c.expect(t, echoed(fmt.Sprintf("%06d", i)))
 	}
-	reading, _ := s.Await(t, "600 requests", func(r Reading) bool { return r.Total["requests"] >= 600 })
-	require.EqualValues(t, 600, reading.Total["requests"])
-	require.EqualValues(t, 1, reading.Total["connections"])
+	reading := s.AwaitRequests(t, 600)
+	require.EqualValues(t, 600, reading.Total.Requests)
+	require.EqualValues(t, 1, reading.Total.Connections)
 }
 
 func user(i int) Expected {
@@ -136,8 +121,8 @@ func someBytes(n int) Expected {
 	return Expected{Status: 200, Type: "application/octet-stream", Length: n}
 }
 
-func pipelining(t *testing.T) {
-	s := Start(t)
+func pipelining(t T, p Program) {
+	s := p.Start(t)
 	for _, n := range []int{16, 1000} {
 		e := exchange{}
 		var all strings.Builder
@@ -155,16 +140,16 @@ func pipelining(t *testing.T) {
 			}
 		}
 		e.pieces = [][]byte{[]byte(all.String())}
-		require.NoError(t, e.run(s.Addr), "%d requests in one piece", n)
+		require.NoError(t, e.run(s.Ready.Address), "%d requests in one piece", n)
 		e.pieces = randomPieces(e.pieces[0], uint64(n))
-		require.NoError(t, e.run(s.Addr), "%d requests cut at random", n)
+		require.NoError(t, e.run(s.Ready.Address), "%d requests cut at random", n)
 	}
 }
 
 // A client that sends everything before it reads anything: far more answers than the sockets hold.
-func pipeliningWithoutReading(t *testing.T) {
-	s := Start(t)
-	c := dial(t, s.Addr)
+func pipeliningWithoutReading(t T, p Program) {
+	s := p.Start(t)
+	c := dial(t, s)
 	const requests = 1000
 	c.send(t, strings.Repeat("GET /bytes/10000 HTTP/1.1\r\nHost: a\r\n\r\n", requests))
 	for range requests {
@@ -173,9 +158,9 @@ func pipeliningWithoutReading(t *testing.T) {
 	c.hello(t)
 }
 
-func expectContinue(t *testing.T) {
-	s := Start(t)
-	c := dial(t, s.Addr)
+func expectContinue(t T, p Program) {
+	s := p.Start(t)
+	c := dial(t, s)
 	body := strings.Repeat("0123456789abcdef", 1<<16)
 	for range 3 {
 		c.send(t, fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body)))
@@ -186,19 +171,19 @@ func expectContinue(t *testing.T) {
 }
 
 // exchangeOn sends b while it reads the answer, as b or the answer may be more than the sockets hold.
-func exchangeOn(c *connection, b []byte, want Expected) error {
+func exchangeOn(c *client, b []byte, want Expected) error {
 	sent := make(chan error, 1)
-	go func() { sent <- c.write(b) }()
+	go func() { sent <- c.Write(b) }()
 	if err := c.read(want); err != nil {
-		c.close()
+		c.Close()
 		<-sent
 		return err
 	}
 	return <-sent
 }
 
-func largeBodies(t *testing.T) {
-	s := Start(t)
+func largeBodies(t T, p Program) {
+	s := p.Start(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	body := make([]byte, 1<<20)
 	for i := range body {
@@ -215,16 +200,16 @@ func largeBodies(t *testing.T) {
 	for name, request := range map[string][]byte{"declared": declared, "chunked": chunked} {
 		for seed := range uint64(3) {
 			e := exchange{pieces: randomPieces(request, seed), answers: []Expected{echoed(string(body))}}
-			require.NoError(t, e.run(s.Addr), "%s, seed %d", name, seed)
+			require.NoError(t, e.run(s.Ready.Address), "%s, seed %d", name, seed)
 		}
 	}
 	// Another limit, and a body on a path that does not exist.
-	c := dial(t, s.Addr)
+	c := dial(t, s)
 	require.NoError(t, exchangeOn(c, bytes.Replace(declared, []byte("/api/echo"), []byte("/nowhere"), 1), standardError(404)))
 	c.hello(t)
 
-	small := Start(t, "-max-body", "10")
-	c = dial(t, small.Addr)
+	small := p.Start(t, "-max-body", "10")
+	c = dial(t, small)
 	c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789")
 	c.expect(t, echoed("0123456789"))
 	c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n012345678\r\n2\r\n")
@@ -232,12 +217,12 @@ func largeBodies(t *testing.T) {
 	c.expectEnd(t)
 }
 
-func largeAnswers(t *testing.T) {
-	s := Start(t)
-	c := dial(t, s.Addr)
+func largeAnswers(t T, p Program) {
+	s := p.Start(t)
+	c := dial(t, s)
 	get := func(n int) []byte {
 		c.send(t, fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", n))
-		answer, err := ReadAnswer(c.reader, false)
+		answer, err := c.answer(false)
 		require.NoError(t, err)
 		require.NoError(t, someBytes(n).Check(answer))
 		return answer.Body
@@ -249,18 +234,18 @@ func largeAnswers(t *testing.T) {
 	// Two of them and a small one, asked for at once.
 	c.send(t, strings.Repeat("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 2)+helloRequest)
 	for range 2 {
-		answer, err := ReadAnswer(c.reader, false)
+		answer, err := c.answer(false)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(all, answer.Body))
 	}
 	c.expect(t, Hello())
 }
 
-func halfClose(t *testing.T) {
-	s := Start(t)
-	c := dial(t, s.Addr)
+func halfClose(t T, p Program) {
+	s := p.Start(t)
+	c := dial(t, s)
 	c.send(t, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"+helloRequest)
-	require.NoError(t, c.net.CloseWrite())
+	require.NoError(t, c.CloseWrite())
 	c.expect(t, someBytes(maxAnswerBody))
 	c.expect(t, Hello())
 	c.expectEnd(t)
@@ -270,10 +255,10 @@ func halfClose(t *testing.T) {
 		helloRequest: Hello(),
 		"GET /bytes/16384 HTTP/1.1\r\nHost: a\r\n\r\n": someBytes(16384),
 	} {
-		c = dial(t, s.Addr)
+		c = dial(t, s)
 		c.hello(t)
 		c.send(t, strings.Repeat(request, 300))
-		require.NoError(t, c.net.CloseWrite())
+		require.NoError(t, c.CloseWrite())
 		for range 300 {
 			c.expect(t, want)
 		}
@@ -281,50 +266,22 @@ func halfClose(t *testing.T) {
 	}
 
 	// The end comes on its own, after the answer.
-	c = dial(t, s.Addr)
+	c = dial(t, s)
 	c.hello(t)
-	require.NoError(t, c.net.CloseWrite())
+	require.NoError(t, c.CloseWrite())
 	c.expectEnd(t)
 	s.AwaitConnections(t, 0)
 }
 
-func manyConnections(t *testing.T) {
-	const connections = 500
-	if limit := fileLimit(); limit < 3*connections {
-		t.Skipf("%d open files are not enough for %d connections (ulimit -Hn)", limit, connections)
-	}
-	s := Start(t)
-	open := make([]*connection, connections)
-	for i := range open {
-		open[i] = dial(t, s.Addr)
-	}
-	for range 3 {
-		failures := make([]error, connections)
-		var group sync.WaitGroup
-		for i, c := range open {
-			group.Go(func() { failures[i] = c.tryHello() })
-		}
-		group.Wait()
-		for _, err := range failures {
-			require.NoError(t, err)
-		}
-	}
-	s.AwaitConnections(t, connections)
-	for _, c := range open {
-		c.close()
-	}
-	s.AwaitConnections(t, 0)
-}
-
 // The Date is that of the answer, to the second, after a rest too.
-func date(t *testing.T) {
-	s := Start(t)
-	c := dial(t, s.Addr)
+func date(t T, p Program) {
+	s := p.Start(t)
+	c := dial(t, s)
 	for range 2 {
 		for range 50 {
 			sent := time.Now()
 			c.send(t, helloRequest)
-			answer, err := ReadAnswer(c.reader, false)
+			answer, err := c.answer(false)
 			require.NoError(t, err)
 			require.NoError(t, answer.CheckDate(sent, time.Now(), 0))
 		}
@@ -333,10 +290,10 @@ func date(t *testing.T) {
 	}
 }
 
-func panicRoute(t *testing.T) {
-	s := Start(t, "-test-routes")
+func panicRoute(t T, p Program) {
+	s := p.Start(t, "-test-routes")
 	s.expectLogs = true
-	before := dial(t, s.Addr)
+	before := dial(t, s)
 	before.hello(t)
 	head := Refusal(500)
 	head.Bodiless = true
@@ -345,7 +302,7 @@ func panicRoute(t *testing.T) {
 		"GET /test/panic HTTP/1.1\r\nHost: b\r\n\r\n" + helloRequest: Refusal(500), // nothing after it is served
 		"HEAD /test/panic HTTP/1.1\r\nHost: a\r\n\r\n":               head,
 	} {
-		c := dial(t, s.Addr)
+		c := dial(t, s)
 		c.hello(t)
 		c.send(t, request)
 		c.expect(t, want)
@@ -353,7 +310,7 @@ func panicRoute(t *testing.T) {
 	}
 	before.hello(t)
 	s.expectServed(t)
-	before.close()
+	before.Close()
 	s.AwaitConnections(t, 0)
 	s.Stop(t)
 	lines := strings.Split(strings.TrimSuffix(s.Stderr(), "\n"), "\n")
@@ -365,25 +322,17 @@ func panicRoute(t *testing.T) {
 	}
 }
 
-// files counts the descriptors that the server has open.
-func (s *Server) files(t testing.TB) int {
-	t.Helper()
-	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.PID))
-	require.NoError(t, err)
-	return len(entries)
-}
-
 // settled waits until the server is as it was when it had so many descriptors and no connection.
-func (s *Server) settled(t testing.TB, files int) {
+func (s *Server) settled(t T, files int) {
 	t.Helper()
 	s.expectServed(t)
 	reading := s.AwaitConnections(t, 0)
-	require.Zero(t, reading.Total["held_bytes"], "buffers are held, but there is no connection")
-	s.Await(t, fmt.Sprintf("%d open descriptors", files), func(Reading) bool { return s.files(t) == files })
+	require.Zero(t, reading.Total.HeldBytes, "buffers are held, but there is no connection")
+	s.Await(t, fmt.Sprintf("%d open descriptors", files), func(harness.Reading) bool { return s.files(t) == files })
 }
 
 // settledFiles is the number of descriptors at rest, after everything that is opened once was opened.
-func (s *Server) settledFiles(t testing.TB) int {
+func (s *Server) settledFiles(t T) int {
 	t.Helper()
 	s.expectServed(t)
 	s.AwaitConnections(t, 0)
@@ -391,8 +340,8 @@ func (s *Server) settledFiles(t testing.TB) int {
 }
 
 // A reset in each state of a connection costs that connection and nothing else.
-func resets(t *testing.T) {
-	s := Start(t)
+func resets(t T, p Program) {
+	s := p.Start(t)
 	files := s.settledFiles(t)
 	echo := "POST /api/echo HTTP/1.1\r\nHost: a\r\n"
 	states := []struct {
@@ -416,39 +365,39 @@ func resets(t *testing.T) {
 	}
 	for range 5 {
 		for _, state := range states {
-			c, err := connect(s.Addr)
+			c, err := connect(s.Ready.Address)
 			require.NoError(t, err)
 			c.send(t, state.send)
 			for _, want := range state.answers {
 				c.expect(t, want)
 			}
-			c.reset()
+			c.Reset()
 		}
 	}
 	s.settled(t, files)
 }
 
 // Connections that end anywhere in an exchange, in order and in disorder, many at a time.
-func droppedConnections(t *testing.T) {
+func droppedConnections(t T, p Program) {
 	cases, err := Cases()
 	require.NoError(t, err)
-	s := Start(t)
+	s := p.Start(t)
 	files := s.settledFiles(t)
 	var group sync.WaitGroup
 	for worker := range uint64(4) {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(3, worker))
 			for range 100 {
-				c, err := connect(s.Addr)
+				c, err := connect(s.Ready.Address)
 				if err != nil {
 					continue // what is left behind counts, not what fails here
 				}
 				one := cases[random.IntN(len(cases))]
-				c.write(one.Bytes[:random.IntN(min(len(one.Bytes), 20_000)+1)])
+				c.Write(one.Bytes[:random.IntN(min(len(one.Bytes), 20_000)+1)])
 				if random.IntN(2) == 0 {
-					c.reset()
+					c.Reset()
 				} else {
-					c.close()
+					c.Close()
 				}
 			}
 		})

@@ -1,129 +1,116 @@
 package suite
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// helloRequest is the request that everything is measured with.
-const helloRequest = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+const (
+	// helloRequest is the request that everything is measured with, lastHello the same as a client's last.
+	helloRequest = harness.HelloRequest
+	lastHello    = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+	// largest is the request with the largest answer, 16 MiB, more than sockets hold.
+	largest = "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"
+)
 
-// connection is a client's side of one connection. One goroutine may write while another reads.
-type connection struct {
-	net    *net.TCPConn
-	reader *bufio.Reader
-	opened time.Time // when nothing had been sent yet
-}
+// client is one side of a connection, whose answers are held to the contract.
+type client struct{ *harness.Conn }
 
-func connect(address string) (*connection, error) {
-	opened := time.Now()
-	c, err := net.DialTimeout("tcp", address, patience)
+func connect(address string) (*client, error) { return connectWith(address, 0) }
+
+// connectWith connects with a receive buffer of that size; 0 leaves it to the kernel.
+func connectWith(address string, receiveBuffer int) (*client, error) {
+	dial := func() (*harness.Conn, error) { return harness.Dial(address) }
+	if receiveBuffer > 0 {
+		dial = func() (*harness.Conn, error) { return harness.DialWindow(address, receiveBuffer) }
+	}
+	c, err := dial()
 	if err != nil {
 		return nil, err
 	}
-	// One deadline for all: no test keeps a connection for longer.
-	c.SetDeadline(opened.Add(2 * patience))
-	return &connection{net: c.(*net.TCPConn), reader: bufio.NewReader(c), opened: opened}, nil
+	c.TCP.SetDeadline(c.Opened.Add(2 * patience)) // for what is read or written past it
+	return &client{c}, nil
 }
 
-// dial connects and closes with the test.
-func dial(t testing.TB, address string) *connection {
+// dial connects to a server; the connection ends with the test.
+func dial(t T, s *Server) *client {
 	t.Helper()
-	c, err := connect(address)
+	c, err := connect(s.Ready.Address)
 	require.NoError(t, err)
-	t.Cleanup(c.close)
+	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-func (c *connection) close() { c.net.Close() }
-
-func (c *connection) write(b []byte) error {
-	_, err := c.net.Write(b)
-	return err
-}
-
-func (c *connection) send(t testing.TB, text string) {
+func (c *client) send(t T, text string) {
 	t.Helper()
-	require.NoError(t, c.write([]byte(text)))
+	require.NoError(t, c.Send(text))
 }
 
-// reset closes with RST instead of FIN, see socket(7), SO_LINGER.
-func (c *connection) reset() {
-	c.net.SetLinger(0)
-	c.net.Close()
+// answer reads one answer and holds it to what all answers must be.
+func (c *client) answer(head bool) (*Answer, error) {
+	r, err := c.ReadResponse(head)
+	if err != nil {
+		return nil, err
+	}
+	return CheckAnswer(r)
 }
 
 // read reads one answer and holds it to what is expected. Between them, a second of clock drift is forgiven.
-func (c *connection) read(e Expected) error {
-	answer, err := ReadAnswer(c.reader, e.Bodiless)
+func (c *client) read(e Expected) error {
+	answer, err := c.answer(e.Bodiless)
 	if err != nil {
 		return fmt.Errorf("want a %d: %w", e.Status, err)
 	}
 	if err := e.Check(answer); err != nil {
 		return err
 	}
-	return answer.CheckDate(c.opened, time.Now(), time.Second)
+	return answer.CheckDate(c.Opened, time.Now(), time.Second)
 }
 
-func (c *connection) expect(t testing.TB, e Expected) {
+func (c *client) expect(t T, e Expected) {
 	t.Helper()
 	require.NoError(t, c.read(e))
 }
 
-// end reads to the end of the connection, before which nothing may come: not a byte, and no reset.
-func (c *connection) end() error {
-	rest, err := io.ReadAll(io.LimitReader(c.reader, 4096))
-	if err == nil && len(rest) == 0 {
-		return nil
-	}
-	if len(rest) > 0 {
-		return fmt.Errorf("want the end of the connection, got %s", clip(rest))
-	}
-	return fmt.Errorf("want the end of the connection: %w", err)
-}
-
-func (c *connection) expectEnd(t testing.TB) {
+func (c *client) expectEnd(t T) {
 	t.Helper()
-	require.NoError(t, c.end())
+	require.NoError(t, c.ReadEnd())
 }
 
 // hello sends GET / and reads its answer: the connection is open, and at the start of a request.
-func (c *connection) hello(t testing.TB) {
+func (c *client) hello(t T) {
 	t.Helper()
 	require.NoError(t, c.tryHello())
 }
 
-func (c *connection) tryHello() error {
-	if err := c.write([]byte(helloRequest)); err != nil {
+func (c *client) tryHello() error {
+	if err := c.Send(helloRequest); err != nil {
 		return err
 	}
 	return c.read(Hello())
 }
 
-// gone reports whether err says that the other side has closed or reset the connection.
-func gone(err error) bool {
-	if errors.Is(err, io.EOF) {
-		return true
-	}
-	var op *net.OpError
-	return errors.As(err, &op) && !op.Timeout() && (wasReset(err) || strings.Contains(err.Error(), "broken pipe"))
-}
-
-func wasReset(err error) bool { return err != nil && strings.Contains(err.Error(), "reset by peer") }
+// ended says whether err is that the other side has ended the connection, in order or not, and not
+// inside an answer.
+func ended(err error) bool { return harness.Gone(err) && !errors.Is(err, io.ErrUnexpectedEOF) }
 
 // expectServed requires that the server answers somebody new.
-func (s *Server) expectServed(t testing.TB) {
+func (s *Server) expectServed(t T) {
 	t.Helper()
-	c, err := connect(s.Addr)
-	require.NoError(t, err)
-	defer c.close()
-	c.hello(t)
+	require.NoError(t, s.tryServed())
+}
+
+func (s *Server) tryServed() error {
+	c, err := connect(s.Ready.Address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.tryHello()
 }

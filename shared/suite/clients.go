@@ -3,7 +3,6 @@ package suite
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -16,12 +15,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Clients lets clients that others have written use the server: net/http's, and curl and wrk where
 // they are installed.
 func Clients(t *testing.T) {
-	runAll(t, []test{
+	t.Parallel()
+	onTest, p := ofTest(t)
+	runAll(onTest, p, []Check{
 		{"net http, keep-alive", goKeepAlive},
 		{"net http, bodies", goBodies},
 		{"net http, expect", goExpect},
@@ -34,13 +37,13 @@ func Clients(t *testing.T) {
 	})
 }
 
-func goClient(t *testing.T) *http.Client {
+func goClient(t T) *http.Client {
 	transport := &http.Transport{ExpectContinueTimeout: patience}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: 2 * patience}
 }
 
-func do(t *testing.T, client *http.Client, request *http.Request) (*http.Response, []byte) {
+func do(t T, client *http.Client, request *http.Request) (*http.Response, []byte) {
 	t.Helper()
 	answer, err := client.Do(request)
 	require.NoError(t, err)
@@ -51,7 +54,7 @@ func do(t *testing.T, client *http.Client, request *http.Request) (*http.Respons
 	return answer, body
 }
 
-func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request {
+func newRequest(t T, method, url string, body io.Reader) *http.Request {
 	t.Helper()
 	request, err := http.NewRequest(method, url, body)
 	require.NoError(t, err)
@@ -61,8 +64,8 @@ func newRequest(t *testing.T, method, url string, body io.Reader) *http.Request 
 // A hundred requests over one connection. The client gives a connection up if its own goroutines take more than
 // 50 ms to agree that a request was written, so a busy machine gets more attempts; a server that
 // closes too early fails all of them.
-func goKeepAlive(t *testing.T) {
-	s := Start(t)
+func goKeepAlive(t T, p Program) {
+	s := p.Start(t)
 	connections := 0
 	for range 5 {
 		if connections = goKeepAliveOnce(t, s); connections == 1 {
@@ -72,7 +75,7 @@ func goKeepAlive(t *testing.T) {
 	require.Equal(t, 1, connections, "the client had to connect anew")
 }
 
-func goKeepAliveOnce(t *testing.T, s *Server) (connections int) {
+func goKeepAliveOnce(t T, s *Server) (connections int) {
 	client := goClient(t)
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		if !got.Reused {
@@ -89,7 +92,7 @@ func goKeepAliveOnce(t *testing.T, s *Server) (connections int) {
 		case 3:
 			path, want = "/users/x%2520y", `{"id":"x%20y"}`
 		}
-		request := newRequest(t, method, "http://"+s.Addr+path, nil)
+		request := newRequest(t, method, "http://"+s.Ready.Address+path, nil)
 		answer, body := do(t, client, request.WithContext(httptrace.WithClientTrace(context.Background(), trace)))
 		require.Equal(t, want, string(body))
 		require.False(t, answer.Close)
@@ -100,15 +103,15 @@ func goKeepAliveOnce(t *testing.T, s *Server) (connections int) {
 	return connections
 }
 
-func goBodies(t *testing.T) {
-	s, client := Start(t), goClient(t)
+func goBodies(t T, p Program) {
+	s, client := p.Start(t), goClient(t)
 	body := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	for name, reader := range map[string]func() io.Reader{
 		"declared": func() io.Reader { return bytes.NewReader(body) },
 		"chunked":  func() io.Reader { return struct{ io.Reader }{bytes.NewReader(body)} }, // of unknown length
 	} {
 		for range 3 {
-			request := newRequest(t, "POST", "http://"+s.Addr+"/api/echo", reader())
+			request := newRequest(t, "POST", "http://"+s.Ready.Address+"/api/echo", reader())
 			request.Header.Set("Content-Type", "text/x-test")
 			answer, got := do(t, client, request)
 			require.Equal(t, 200, answer.StatusCode, name)
@@ -116,18 +119,18 @@ func goBodies(t *testing.T) {
 			require.True(t, bytes.Equal(body, got), "%s: the body came back changed", name)
 		}
 	}
-	answer, got := do(t, client, newRequest(t, "GET", "http://"+s.Addr+"/bytes/16777216", nil))
+	answer, got := do(t, client, newRequest(t, "GET", "http://"+s.Ready.Address+"/bytes/16777216", nil))
 	require.Equal(t, 200, answer.StatusCode)
 	require.Len(t, got, maxAnswerBody)
 }
 
-func goExpect(t *testing.T) {
-	s, client := Start(t), goClient(t)
+func goExpect(t T, p Program) {
+	s, client := p.Start(t), goClient(t)
 	body := strings.Repeat("0123456789abcdef", 1<<16)
 	asked := 0
 	trace := &httptrace.ClientTrace{Got100Continue: func() { asked++ }}
 	for range 3 {
-		request := newRequest(t, "POST", "http://"+s.Addr+"/api/echo", strings.NewReader(body))
+		request := newRequest(t, "POST", "http://"+s.Ready.Address+"/api/echo", strings.NewReader(body))
 		request.Header.Set("Expect", "100-continue")
 		answer, got := do(t, client, request.WithContext(httptrace.WithClientTrace(context.Background(), trace)))
 		require.Equal(t, 200, answer.StatusCode)
@@ -136,40 +139,10 @@ func goExpect(t *testing.T) {
 	require.Equal(t, 3, asked)
 }
 
-// A refused upload shows its answer, and not a reset.
-func goRefusedUploads(t *testing.T) {
-	s, client := Start(t, "-max-body", strconv.Itoa(64<<10), "-linger-timeout", "1h"), goClient(t)
-	upload := func(n int, path, expect string) (int, string) {
-		request := newRequest(t, "POST", "http://"+s.Addr+path, bytes.NewReader(make([]byte, n)))
-		if expect != "" {
-			request.Header.Set("Expect", expect)
-		}
-		answer, body := do(t, client, request)
-		return answer.StatusCode, string(body)
-	}
-	for _, one := range []struct {
-		size         int
-		path, expect string
-		status       int
-	}{
-		{200 << 10, "/api/echo", "", 413},
-		{50 << 20, "/api/echo", "100-continue", 413}, // none of it is sent
-		{64 << 10, "/api/echo", "something-else", 417},
-		{64 << 10, "/nowhere", "", 404},
-		{64 << 10, "/nowhere", "100-continue", 404},
-	} {
-		for range 5 {
-			status, body := upload(one.size, one.path, one.expect)
-			require.Equal(t, one.status, status, "%v", one)
-			require.Equal(t, standardError(one.status).Body, body, "%v", one)
-		}
-	}
-}
-
-func goClose(t *testing.T) {
-	s, client := Start(t), goClient(t)
+func goClose(t T, p Program) {
+	s, client := p.Start(t), goClient(t)
 	for range 5 {
-		request := newRequest(t, "GET", "http://"+s.Addr+"/bytes/100000", nil)
+		request := newRequest(t, "GET", "http://"+s.Ready.Address+"/bytes/100000", nil)
 		request.Close = true
 		answer, body := do(t, client, request)
 		require.True(t, answer.Close)
@@ -178,7 +151,7 @@ func goClose(t *testing.T) {
 }
 
 // tool is where a program is; the test is skipped where it is not installed.
-func tool(t *testing.T, name string) string {
+func tool(t T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -188,7 +161,7 @@ func tool(t *testing.T, name string) string {
 }
 
 // runTool runs a program, which must succeed, and returns its standard output.
-func runTool(t *testing.T, path string, args ...string) string {
+func runTool(t T, path string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
@@ -201,16 +174,16 @@ func runTool(t *testing.T, path string, args ...string) string {
 }
 
 // A client that finds no room sees the answer each time, with a body on its way too.
-func goNoRoom(t *testing.T) {
-	s := Start(t, "-max-conns", "1")
-	dial(t, s.Addr).hello(t)
+func goNoRoom(t T, p Program) {
+	s := p.Start(t, "-max-conns", "1")
+	dial(t, s).hello(t)
 	for i := range 40 {
 		client := goClient(t)
 		method, body := "GET", ""
 		if i%2 == 1 {
 			method, body = "POST", strings.Repeat("a", 100_000)
 		}
-		answer, text := do(t, client, newRequest(t, method, "http://"+s.Addr+"/api/echo", strings.NewReader(body)))
+		answer, text := do(t, client, newRequest(t, method, "http://"+s.Ready.Address+"/api/echo", strings.NewReader(body)))
 		require.Equal(t, 503, answer.StatusCode)
 		require.True(t, answer.Close)
 		require.Equal(t, "503 Service Unavailable\n", string(text))
@@ -218,10 +191,10 @@ func goNoRoom(t *testing.T) {
 	}
 }
 
-func curl(t *testing.T) {
+func curl(t T, p Program) {
 	path := tool(t, "curl")
-	s := Start(t)
-	url := "http://" + s.Addr
+	s := p.Start(t)
+	url := "http://" + s.Ready.Address
 	run := func(args ...string) string {
 		return runTool(t, path, append([]string{"-sS", "--max-time", "20"}, args...)...)
 	}
@@ -243,35 +216,11 @@ func curl(t *testing.T) {
 	require.Equal(t, "16777216", run("-o", os.DevNull, "-w", "%{size_download}", url+"/bytes/16777216"))
 }
 
-func curlRefusedUploads(t *testing.T) {
-	path := tool(t, "curl")
-	s := Start(t, "-max-body", strconv.Itoa(64<<10), "-linger-timeout", "1h")
-	folder := t.TempDir()
-	for _, one := range []struct {
-		size         int
-		path, expect string
-		status       int
-	}{
-		{200 << 10, "/api/echo", "Expect:", 413},            // sent without a question
-		{4 << 20, "/api/echo", "Expect: 100-continue", 413}, // asked for before
-		{60 << 10, "/api/echo", "Expect: something-else", 417},
-		{60 << 10, "/nowhere", "Expect:", 404},
-	} {
-		upload := filepath.Join(folder, fmt.Sprint(one.size))
-		require.NoError(t, os.WriteFile(upload, make([]byte, one.size), 0o600))
-		for range 3 {
-			out := runTool(t, path, "-sS", "--max-time", "20", "-H", one.expect, "--data-binary", "@"+upload,
-				"-w", "%{http_code}", "http://"+s.Addr+one.path)
-			require.Equal(t, standardError(one.status).Body+fmt.Sprint(one.status), out)
-		}
-	}
-}
-
-func wrk(t *testing.T) {
+func wrk(t T, p Program) {
 	path := tool(t, "wrk")
-	s := Start(t)
+	s := p.Start(t)
 	for _, target := range []string{"/", "/bytes/65536"} {
-		out := runTool(t, path, "-t1", "-c20", "-d1s", "--timeout", "10s", "http://"+s.Addr+target)
+		out := runTool(t, path, "-t1", "-c20", "-d1s", "--timeout", "10s", "http://"+s.Ready.Address+target)
 		require.NotContains(t, out, "Non-2xx")
 		require.NotContains(t, out, "Socket errors")
 		match := regexp.MustCompile(`(\d+) requests in`).FindStringSubmatch(out)
@@ -281,5 +230,5 @@ func wrk(t *testing.T) {
 		require.Positive(t, done, out)
 		t.Logf("%s: %d requests", target, done)
 	}
-	s.Await(t, "rest", func(r Reading) bool { return r.Total["connections"] == 0 })
+	s.Await(t, "rest", func(r harness.Reading) bool { return r.Total.Connections == 0 })
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 const (
@@ -36,36 +38,38 @@ var unhurried = []string{"-head-timeout", "1m", "-body-timeout", "1m"}
 // more against a server that overwrites each request's bytes as soon as nobody may look at them
 // any longer (-poison).
 func Conformance(t *testing.T) {
-	requireLinux(t)
 	t.Parallel()
+	conformance(ofTest(t))
+}
+
+func conformance(t T, p Program) {
 	cases, err := Cases()
 	require.NoError(t, err)
 	var hanging atomic.Int32
-	t.Run("plain", func(t *testing.T) {
-		t.Parallel()
-		conformance(t, cases, Start(t, unhurried...), &hanging)
-	})
-	t.Run("poison", func(t *testing.T) {
-		t.Parallel()
-		conformance(t, cases, Start(t, append(unhurried, "-poison")...), &hanging)
-	})
+	for name, flags := range map[string][]string{"plain": unhurried, "poison": append(unhurried, "-poison")} {
+		t.Run(name, func(t T) {
+			t.Parallel()
+			s := p.Start(t, flags...)
+			s.runCases(t, cases, &hanging)
+		})
+	}
 }
 
-func conformance(t *testing.T, cases []Case, s *Server, hanging *atomic.Int32) {
+func (s *Server) runCases(t T, cases []Case, hanging *atomic.Int32) {
 	for _, c := range cases {
-		t.Run(strings.TrimSuffix(c.File, ".cases")+"/"+c.Name, func(t *testing.T) {
+		t.Run(strings.TrimSuffix(c.File, ".cases")+"/"+c.Name, func(t T) {
 			t.Parallel()
 			if hanging.Load() >= mostHanging {
-				t.Skip("the server hangs in too many cases; the rest would take hours")
+				t.Skipf("the server hangs in too many cases; the rest would take hours")
 			}
-			err := CheckCase(s.Addr, c)
+			err := CheckCase(s.Ready.Address, c)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				hanging.Add(1)
 			}
 			require.NoError(t, err, "%s:%d: %s (%s)", c.File, c.Line, c.Why, c.RFC)
 		})
 	}
-	t.Run("all on one connection", func(t *testing.T) {
+	t.Run("all on one connection", func(t T) {
 		t.Parallel()
 		checkTogether(t, s, cases)
 	})
@@ -135,14 +139,14 @@ func (e exchange) run(address string) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	c.net.SetDeadline(time.Now().Add(cmp.Or(e.limit, patience)))
+	defer c.Close()
+	c.Timeout = cmp.Or(e.limit, patience)
 	stop, sent := make(chan struct{}), make(chan error, 1)
 	go func() { sent <- e.send(c, stop) }()
 	err = e.receive(c)
 	close(stop)
 	if err != nil {
-		c.close() // or the sender might wait for ever
+		c.Close() // or the sender might wait for ever
 		<-sent
 		return err
 	}
@@ -154,13 +158,13 @@ func (e exchange) run(address string) error {
 	if err := c.tryHello(); err != nil {
 		return fmt.Errorf("the connection should still be open: %w", err)
 	}
-	if err := c.net.CloseWrite(); err != nil {
+	if err := c.CloseWrite(); err != nil {
 		return err
 	}
-	return c.end()
+	return c.ReadEnd()
 }
 
-func (e exchange) send(c *connection, stop <-chan struct{}) error {
+func (e exchange) send(c *client, stop <-chan struct{}) error {
 	for _, piece := range e.pieces {
 		if e.closed {
 			select {
@@ -169,17 +173,17 @@ func (e exchange) send(c *connection, stop <-chan struct{}) error {
 			default:
 			}
 		}
-		if err := c.write(piece); err != nil {
+		if err := c.Write(piece); err != nil {
 			return fmt.Errorf("cannot send: %w", err)
 		}
 	}
 	if e.halfClose {
-		return c.net.CloseWrite()
+		return c.CloseWrite()
 	}
 	return nil
 }
 
-func (e exchange) receive(c *connection) error {
+func (e exchange) receive(c *client) error {
 	for i, want := range e.answers {
 		if err := c.read(want); err != nil {
 			return fmt.Errorf("answer %d of %d: %w", i+1, len(e.answers), err)
@@ -188,7 +192,7 @@ func (e exchange) receive(c *connection) error {
 	if !e.closed {
 		return nil
 	}
-	if err := c.end(); !e.overrun || !wasReset(err) {
+	if err := c.ReadEnd(); !e.overrun || !harness.WasReset(err) {
 		return err
 	}
 	return nil // after all answers
@@ -203,7 +207,7 @@ func (c Case) overrun() bool {
 // checkTogether runs all cases after which the connection lives on over one connection, in an order shuffled
 // anew each time: first one after the other, then all sent ahead. So nothing of one request may
 // stay for the next.
-func checkTogether(t *testing.T, s *Server, cases []Case) {
+func checkTogether(t T, s *Server, cases []Case) {
 	var open []Case
 	for _, c := range cases {
 		if !c.Closed && len(c.Bytes) < 64<<10 {
@@ -215,17 +219,17 @@ func checkTogether(t *testing.T, s *Server, cases []Case) {
 		seed := seedOf("together", i)
 		random := rand.New(rand.NewPCG(seed, 0))
 		random.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
-		c := dial(t, s.Addr)
+		c := dial(t, s)
 		all := exchange{limit: 3 * patience}
 		for _, one := range open {
-			require.NoError(t, c.write(one.Bytes))
+			require.NoError(t, c.Write(one.Bytes))
 			for _, want := range one.Answers {
 				require.NoError(t, c.read(want), "%s, on one connection with seed %d", one.Name, seed)
 			}
 			all.pieces = append(all.pieces, randomPieces(one.Bytes, seed)...)
 			all.answers = append(all.answers, one.Answers...)
 		}
-		require.NoError(t, all.run(s.Addr), "all sent ahead, with seed %d", seed)
+		require.NoError(t, all.run(s.Ready.Address), "all sent ahead, with seed %d", seed)
 	}
 }
 

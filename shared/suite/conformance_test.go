@@ -105,13 +105,13 @@ func TestCheckCase(t *testing.T) {
 		{"another body", open, script{len(helloRequest), strings.Replace(hello, "World", "world", 1), "open", ""}, "body of the 200"},
 		{"a field too many", open, script{len(helloRequest), strings.Replace(hello, "Date: ", "Dated: x\r\nDate: ", 1), "open", ""}, "unknown or misspelled field"},
 		{"an old date", open, script{len(helloRequest), strings.Replace(hello, "Date: "+time.Now().UTC().Format(http.TimeFormat)[:16], "Date: Tue, 15 Nov 1994", 1), "open", ""}, "date 1994"},
-		{"a byte behind the answer", open, script{len(helloRequest), hello + "x", "open", ""}, "unknown status line"},
+		{"a byte behind the answer", open, script{len(helloRequest), hello + "x", "open", ""}, "no status line"},
 		{"closed, should be open", open, script{len(helloRequest), hello, "close", ""}, "the connection should still be open"},
-		{"a byte behind the last answer", closed, script{closed.Certain, refusal + "x", "close", ""}, `want the end of the connection, got "x"`},
+		{"a byte behind the last answer", closed, script{closed.Certain, refusal + "x", "close", ""}, `want the end of the connection; what came: "x"`},
 		{"a reset for an end", closed, script{closed.Certain, refusal, "reset", ""}, "reset by peer"},
-		{"too early", closed, script{closed.Certain - 1, refusal, "close", ""}, "one byte short of certain: want the end of the connection, got"},
-		{"an answer to what is not complete", open, script{len(helloRequest), hello, "open", refusal}, "one byte short of certain: want the end of the connection, got"},
-		{"an answer for silence", silent, script{1000, "", "", refusal}, "in one piece: want the end of the connection, got"},
+		{"too early", closed, script{closed.Certain - 1, refusal, "close", ""}, "one byte short of certain: want the end of the connection; what came: "},
+		{"an answer to what is not complete", open, script{len(helloRequest), hello, "open", refusal}, "one byte short of certain: want the end of the connection; what came: "},
+		{"an answer for silence", silent, script{1000, "", "", refusal}, "in one piece: want the end of the connection; what came: "},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()

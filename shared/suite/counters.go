@@ -2,12 +2,10 @@ package suite
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -121,16 +119,12 @@ var (
 // steady keeps the timers of idle connections out of the count: 10,000 requests may take longer than a minute.
 var steady = []string{"-idle-timeout", "1h"}
 
-// Cost is what a workload costs the server: each counter's difference over all its requests, divided by
-// their number, and heap_objects for the heap objects allocated.
-type Cost map[string]float64
-
 // Counters measures what the stage costs and holds it to its promises. The server is another process; a figure
 // is the difference of two readings over 10,000 requests, less that of two readings over none.
-func Counters(t *testing.T, p Promises) {
-	requireLinux(t)
-	t.Parallel()
-	s := Start(t, steady...)
+func Counters(test *testing.T, promised Promises) {
+	test.Parallel()
+	t, p := ofTest(test)
+	s := p.Start(t, steady...)
 	check := func(row string, promise Expectation, value, tolerance float64) {
 		t.Helper()
 		require.True(t, promise.given, "the stage promises nothing about %s", row)
@@ -140,96 +134,74 @@ func Counters(t *testing.T, p Promises) {
 		}
 	}
 	for _, w := range []workload{hello, browser, status, echo, body, pipelined} {
-		cost, objects := s.measure(t, w, countedRequests()), p.HeapObjects
+		cost, objects := s.measure(t, w, countedRequests()), promised.HeapObjects
 		switch w.name {
 		case pipelined.name:
-			check(w.name+": writes", p.WritesFor16, 16*cost["writes"], 0)
+			check(w.name+": writes", promised.WritesFor16, 16*cost["writes"], 0)
 		case body.name:
-			check(w.name+": body bytes copied", p.BodyBytesCopied, cost["body_bytes_copied"], 0)
-			objects = p.HeapObjectsForBody
+			check(w.name+": body bytes copied", promised.BodyBytesCopied, cost["body_bytes_copied"], 0)
+			objects = promised.HeapObjectsForBody
 		default:
-			check(w.name+": hand-offs", p.Handoffs, cost["handoffs"], 0)
-			check(w.name+": timerfd_settime", p.TimerSettimes, cost["timerfd_settimes"], 0)
-			check(w.name+": epoll_ctl", p.EpollCtls, cost["epoll_ctls"], 0)
-			check(w.name+": reads", p.Reads, cost["reads"], 0)
+			check(w.name+": hand-offs", promised.Handoffs, cost["handoffs"], 0)
+			check(w.name+": timerfd_settime", promised.TimerSettimes, cost["timerfd_settimes"], 0)
+			check(w.name+": epoll_ctl", promised.EpollCtls, cost["epoll_ctls"], 0)
+			check(w.name+": reads", promised.Reads, cost["reads"], 0)
 		}
 		if !raceEnabled {
-			check(w.name+": heap objects", objects, cost["heap_objects"], heapNoise)
+			check(w.name+": heap objects", objects, cost["heap_objects_allocated"], heapNoise)
 		}
 	}
-	check("idle connection: bytes of buffer", p.IdleBytes, s.measureIdle(t), 0)
+	check("idle connection: bytes of buffer", promised.IdleBytes, s.measureIdle(t), 0)
 }
 
 // measure runs the workload and returns its cost per request.
-func (s *Server) measure(t testing.TB, w workload, requests int) Cost {
+func (s *Server) measure(t T, w workload, requests int) map[string]float64 {
 	t.Helper()
-	var open []*connection
+	var open []*client
 	for range countedConnections {
-		c, err := connect(s.Addr)
-		require.NoError(t, err)
-		defer c.close()
-		open = append(open, c)
+		open = append(open, dial(t, s))
 	}
 	// The steady state: everything that is made once has been made.
 	const warmUp = 1600
-	done := s.Counters(t).Total["requests"]
+	done := s.Counters(t).Total.Requests
 	require.NoError(t, drive(open, w, warmUp))
 	done += warmUp
-	s.awaitRequests(t, done)
+	s.AwaitRequests(t, done)
 	perReading := s.heapObjectsPerReading(t)
 
 	before := s.Counters(t)
-	require.Equal(t, done, before.Total["requests"])
+	require.Equal(t, done, before.Total.Requests)
 	require.NoError(t, drive(open, w, requests))
-	done += int64(requests)
-	after, readings := s.awaitRequests(t, done)
-	require.Equal(t, done, after.Total["requests"], "more requests were answered than sent")
+	done += uint64(requests)
+	after := s.AwaitRequests(t, done)
+	require.Equal(t, done, after.Total.Requests, "more requests were answered than sent")
 
-	cost := Cost{}
-	for name, value := range after.Total {
-		cost[name] = float64(value-before.Total[name]) / float64(requests)
-	}
-	objects := float64(after.Runtime["heap_objects_allocated"]-before.Runtime["heap_objects_allocated"]) - float64(readings)*perReading
-	cost["heap_objects"] = objects / float64(requests)
+	cost := after.PerRequest(before)
+	cost["heap_objects_allocated"] -= float64(after.Number-before.Number) * perReading / float64(requests)
 	for _, c := range open {
-		c.close()
+		c.Close()
 	}
 	s.AwaitConnections(t, 0)
 	return cost
 }
 
-// awaitRequests waits until so many requests have been answered and nothing moves any more: a thread that has handed
-// the last one over may publish that later than the thread that has answered it publishes the answer.
-func (s *Server) awaitRequests(t testing.TB, n int64) (Reading, int) {
-	t.Helper()
-	var last map[string]int64
-	alike := 0
-	return s.Await(t, fmt.Sprintf("%d requests", n), func(r Reading) bool {
-		alike++
-		if !maps.Equal(last, r.Total) {
-			last, alike = r.Total, 0
-		}
-		return r.Total["requests"] >= n && alike >= 3
-	})
-}
-
 // heapObjectsPerReading is what one reading of the counters itself allocates in the server: the difference of two
 // readings over no request.
-func (s *Server) heapObjectsPerReading(t testing.TB) float64 {
+func (s *Server) heapObjectsPerReading(t T) float64 {
 	t.Helper()
 	s.Counters(t) // the first ones open the connection and fill pools
 	s.Counters(t)
 	const readings = 10
-	first := s.Counters(t).Runtime["heap_objects_allocated"]
+	first := s.Counters(t)
 	last := first
 	for range readings {
-		last = s.Counters(t).Runtime["heap_objects_allocated"]
+		last = s.Counters(t)
 	}
-	return float64(last-first) / readings
+	return float64(last.Sub(first).Process.HeapObjectsAllocated) / readings
 }
 
 // drive sends so many requests, spread over the connections, each connection's one after the other.
-func drive(open []*connection, w workload, requests int) error {
+func drive(open []*client, w workload, requests int) error {
 	failures := make([]error, len(open))
 	var group sync.WaitGroup
 	batches := requests / w.batch
@@ -238,7 +210,7 @@ func drive(open []*connection, w workload, requests int) error {
 		if i < batches%len(open) {
 			share++
 		}
-		group.Go(func() { failures[i] = driveOne(c, w, share) })
+		group.Go(func() { failures[i] = c.drive(w, share) })
 	}
 	group.Wait()
 	for _, err := range failures {
@@ -249,11 +221,9 @@ func drive(open []*connection, w workload, requests int) error {
 	return nil
 }
 
-func driveOne(c *connection, w workload, batches int) error {
-	c.net.SetDeadline(time.Now().Add(4 * patience)) // for all of them together
-	request := []byte(w.request)
+func (c *client) drive(w workload, batches int) error {
 	for range batches {
-		if err := c.write(request); err != nil {
+		if err := c.Send(w.request); err != nil {
 			return err
 		}
 		for range w.batch {
@@ -266,18 +236,14 @@ func driveOne(c *connection, w workload, batches int) error {
 }
 
 // measureIdle is how many bytes of buffer each of many connections holds that have had an answer and rest.
-func (s *Server) measureIdle(t testing.TB) float64 {
+func (s *Server) measureIdle(t T) float64 {
 	t.Helper()
-	empty := s.AwaitConnections(t, 0)
-	require.Zero(t, empty.Total["held_bytes"], "buffers are held, but there is no connection")
-	requests := empty.Total["requests"]
+	empty := s.AwaitConnections(t, 0).Total
+	require.Zero(t, empty.HeldBytes, "buffers are held, but there is no connection")
 	for range idleConnections {
-		c, err := connect(s.Addr)
-		require.NoError(t, err)
-		defer c.close()
-		c.hello(t)
+		dial(t, s).hello(t)
 	}
-	s.awaitRequests(t, requests+idleConnections)
-	full := s.AwaitConnections(t, idleConnections)
-	return float64(full.Total["held_bytes"]) / idleConnections
+	s.AwaitRequests(t, empty.Requests+idleConnections)
+	full := s.AwaitConnections(t, idleConnections).Total
+	return float64(full.HeldBytes) / idleConnections
 }

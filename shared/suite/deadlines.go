@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // onTime requires that what was to happen after limit has just happened: not before, counted from a moment
 // before which the server cannot have begun to count, and at last.
-func onTime(t testing.TB, since time.Time, limit time.Duration) {
+func onTime(t T, since time.Time, limit time.Duration) {
 	t.Helper()
 	elapsed := time.Since(since)
 	require.GreaterOrEqual(t, elapsed, limit, "too early")
@@ -21,12 +22,12 @@ func onTime(t testing.TB, since time.Time, limit time.Duration) {
 
 // drip sends text byte by byte, each so long after the one before, until the connection ends. It returns
 // a function that waits for the last byte.
-func (c *connection) drip(text string, every time.Duration) (wait func()) {
+func (c *client) drip(text string, every time.Duration) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for i := range len(text) {
-			if c.write([]byte(text[i:i+1])) != nil {
+			if c.Send(text[i:i+1]) != nil {
 				return
 			}
 			time.Sleep(every)
@@ -35,15 +36,15 @@ func (c *connection) drip(text string, every time.Duration) (wait func()) {
 	return func() { <-done }
 }
 
-func idleTimeout(t *testing.T) {
+func idleTimeout(t T, p Program) {
 	const limit = 300 * time.Millisecond
-	s := Start(t, "-idle-timeout", limit.String())
-	fresh := dial(t, s.Addr)
+	s := p.Start(t, "-idle-timeout", limit.String())
+	fresh := dial(t, s)
 	fresh.expectEnd(t) // without a word
-	onTime(t, fresh.opened, limit)
+	onTime(t, fresh.Opened, limit)
 
 	eventually(t, func() error {
-		c := dial(t, s.Addr)
+		c := dial(t, s)
 		sent := time.Now()
 		if err := c.tryHello(); err != nil {
 			return err
@@ -57,7 +58,7 @@ func idleTimeout(t *testing.T) {
 
 // eventually tries something that only a machine without a moment to spare can spoil for a good server: while
 // either side is kept from running, deadlines pass. Once it must succeed; a bad server fails every time.
-func eventually(t testing.TB, try func() error) {
+func eventually(t T, try func() error) {
 	t.Helper()
 	var err error
 	for range 10 {
@@ -69,15 +70,15 @@ func eventually(t testing.TB, try func() error) {
 }
 
 // Each request starts the time anew.
-func idleTimeoutInUse(t *testing.T) {
+func idleTimeoutInUse(t T, p Program) {
 	const limit = 600 * time.Millisecond
-	s := Start(t, "-idle-timeout", limit.String())
+	s := p.Start(t, "-idle-timeout", limit.String())
 	eventually(t, func() error {
-		c, err := connect(s.Addr)
+		c, err := connect(s.Ready.Address)
 		if err != nil {
 			return err
 		}
-		defer c.close()
+		defer c.Close()
 		for range 4 {
 			if err := c.tryHello(); err != nil {
 				return fmt.Errorf("closed in use: %w", err)
@@ -89,27 +90,27 @@ func idleTimeoutInUse(t *testing.T) {
 }
 
 // A timer that was set for the end of a longer wait does not stand for the shorter one that follows.
-func idleTimeoutAfterLongerWait(t *testing.T) {
+func idleTimeoutAfterLongerWait(t T, p Program) {
 	const limit = 300 * time.Millisecond
-	s := Start(t, "-idle-timeout", limit.String(), "-head-timeout", "1h", "-body-timeout", "1h", "-body-total-timeout", "1h")
+	s := p.Start(t, "-idle-timeout", limit.String(), "-head-timeout", "1h", "-body-timeout", "1h", "-body-total-timeout", "1h")
 	for name, request := range map[string][2]string{
 		"for a head": {helloRequest[:9], helloRequest[9:]},
 		"for a body": {"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na", "b"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t T) {
 			eventually(t, func() error {
-				reads := s.Counters(t).Total["reads"]
-				c := dial(t, s.Addr)
-				if err := c.write([]byte(request[0])); err != nil {
+				reads := s.Counters(t).Total.Reads
+				c := dial(t, s)
+				if err := c.Send(request[0]); err != nil {
 					return err
 				}
 				// The timer has been set for the longer wait once the deadline of the shorter one is over.
-				s.Await(t, "the first part to be read", func(r Reading) bool {
+				s.Await(t, "the first part to be read", func(r harness.Reading) bool {
 					// A server that was not written to in time has closed.
-					return (r.Total["reads"] > reads || r.Total["connections"] == 0) && time.Since(c.opened) > 2*limit
+					return (r.Total.Reads > reads || r.Total.Connections == 0) && time.Since(c.Opened) > 2*limit
 				})
 				sent := time.Now()
-				if err := c.write([]byte(request[1])); err != nil {
+				if err := c.Send(request[1]); err != nil {
 					return err
 				}
 				if err := c.read(Hello()); err != nil {
@@ -123,44 +124,44 @@ func idleTimeoutAfterLongerWait(t *testing.T) {
 	}
 }
 
-func headTimeout(t *testing.T) {
+func headTimeout(t T, p Program) {
 	const limit = 300 * time.Millisecond
-	s := Start(t, "-head-timeout", limit.String())
+	s := p.Start(t, "-head-timeout", limit.String())
 	const long = "GET / HTTP/1.1\r\nHost: a\r\nX: "
-	tests := map[string]func(t *testing.T, c *connection, sent time.Time){
-		"a head that stalls": func(t *testing.T, c *connection, sent time.Time) {
+	tests := map[string]func(t T, c *client, sent time.Time){
+		"a head that stalls": func(t T, c *client, sent time.Time) {
 			c.send(t, "GET / HT")
 		},
-		"a head that stalls at its last byte": func(t *testing.T, c *connection, sent time.Time) {
+		"a head that stalls at its last byte": func(t T, c *client, sent time.Time) {
 			c.send(t, helloRequest[:len(helloRequest)-1])
 		},
-		"a head that drips": func(t *testing.T, c *connection, sent time.Time) {
+		"a head that drips": func(t T, c *client, sent time.Time) {
 			t.Cleanup(c.drip(long+strings.Repeat("a", 8000), 40*time.Millisecond))
 			s.expectServed(t) // nobody else waits
 		},
-		"a head behind a request": func(t *testing.T, c *connection, sent time.Time) {
+		"a head behind a request": func(t T, c *client, sent time.Time) {
 			c.send(t, helloRequest+long)
 			c.expect(t, Hello())
 		},
 	}
 	for name, send := range tests {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t T) {
 			t.Parallel()
-			c := dial(t, s.Addr)
+			c := dial(t, s)
 			c.hello(t)
 			sent := time.Now()
 			send(t, c, sent)
 			c.expect(t, Refusal(408))
 			onTime(t, sent, limit)
 			c.expectEnd(t)
-			c.close()
+			c.Close()
 		})
 	}
 }
 
-func bodyTimeout(t *testing.T) {
+func bodyTimeout(t T, p Program) {
 	const limit = 300 * time.Millisecond
-	s := Start(t, "-body-timeout", limit.String())
+	s := p.Start(t, "-body-timeout", limit.String())
 	const echo = "POST /api/echo HTTP/1.1\r\nHost: a\r\n"
 	for name, request := range map[string]string{
 		"no byte":                 echo + "Content-Length: 10\r\n\r\n",
@@ -173,9 +174,9 @@ func bodyTimeout(t *testing.T) {
 		"chunked, in the end":     echo + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n",
 		"after an interim answer": echo + "Content-Length: 10\r\nExpect: 100-continue\r\n\r\n",
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t T) {
 			t.Parallel()
-			c := dial(t, s.Addr)
+			c := dial(t, s)
 			c.hello(t)
 			sent := time.Now()
 			c.send(t, request)
@@ -190,31 +191,31 @@ func bodyTimeout(t *testing.T) {
 }
 
 // Any byte of the body starts the time anew.
-func bodyTimeoutOfMovingBody(t *testing.T) {
+func bodyTimeoutOfMovingBody(t T, p Program) {
 	const limit = 600 * time.Millisecond
-	s := Start(t, "-body-timeout", limit.String(), "-head-timeout", limit.String())
+	s := p.Start(t, "-body-timeout", limit.String(), "-head-timeout", limit.String())
 	eventually(t, func() error {
-		c, err := connect(s.Addr)
+		c, err := connect(s.Ready.Address)
 		if err != nil {
 			return err
 		}
-		defer c.close()
-		c.write([]byte("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"))
+		defer c.Close()
+		c.Send("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n")
 		c.drip("abcde", limit/2)()
 		return c.read(echoed("abcde"))
 	})
 }
 
-func bodyTotalTimeout(t *testing.T) {
+func bodyTotalTimeout(t T, p Program) {
 	const limit = 500 * time.Millisecond
-	s := Start(t, "-body-total-timeout", limit.String())
+	s := p.Start(t, "-body-total-timeout", limit.String())
 	for name, framing := range map[string]string{
 		"declared": "Content-Length: 10000\r\n\r\n",
 		"chunked":  "Transfer-Encoding: chunked\r\n\r\n2710\r\n",
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(t T) {
 			t.Parallel()
-			c := dial(t, s.Addr)
+			c := dial(t, s)
 			c.hello(t)
 			sent := time.Now()
 			c.send(t, "POST /api/echo HTTP/1.1\r\nHost: a\r\n"+framing)
@@ -222,47 +223,46 @@ func bodyTotalTimeout(t *testing.T) {
 			c.expect(t, Refusal(408))
 			onTime(t, sent, limit)
 			c.expectEnd(t)
-			c.close()
+			c.Close()
 		})
 	}
 }
 
 // A client that asks for 256 MiB and reads nothing costs a bounded piece of memory for a bounded time.
-func writeTimeout(t *testing.T) {
+func writeTimeout(t T, p Program) {
 	const limit = 500 * time.Millisecond
-	s := Start(t, "-write-timeout", limit.String())
-	c := dial(t, s.Addr)
+	s := p.Start(t, "-write-timeout", limit.String())
+	c := dial(t, s)
 	c.send(t, strings.Repeat("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16))
 	// The beginning of an answer, so that the server is at it.
-	_, err := c.reader.Peek(1)
-	require.NoError(t, err)
+	require.NoError(t, c.AwaitFirst())
 	s.expectServed(t)
 	reading := s.Counters(t)
-	require.Less(t, reading.Runtime["heap_bytes"], int64(128<<20))
+	require.Less(t, reading.Process.HeapBytes, int64(128<<20))
 	s.AwaitConnections(t, 0)
-	onTime(t, c.opened, limit)
+	onTime(t, c.Opened, limit)
 	// What was on the way arrives, the rest does not.
-	n, _ := io.Copy(io.Discard, c.reader)
+	n, _ := io.Copy(io.Discard, c.Reader)
 	require.Less(t, n, int64(256<<20))
 	s.expectServed(t)
 }
 
 // A client that takes its bytes slowly, but takes them, gets all of them.
-func writeTimeoutOfSlowReader(t *testing.T) {
+func writeTimeoutOfSlowReader(t T, p Program) {
 	const limit = time.Second
-	s := Start(t, "-write-timeout", limit.String())
+	s := p.Start(t, "-write-timeout", limit.String())
 	eventually(t, func() error {
-		c, err := connect(s.Addr)
+		c, err := connect(s.Ready.Address)
 		if err != nil {
 			return err
 		}
-		defer c.close()
-		c.net.SetReadBuffer(128 << 10) // or this side's kernel would take most of it at once
-		c.write([]byte("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"))
+		defer c.Close()
+		c.TCP.SetReadBuffer(128 << 10) // or this side's kernel would take most of it at once
+		c.Send("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n")
 		part := make([]byte, 512<<10)
 		for total := 0; total < maxAnswerBody; {
 			time.Sleep(limit / 16)
-			n, err := io.ReadFull(c.reader, part[:min(len(part), maxAnswerBody-total)])
+			n, err := io.ReadFull(c.Reader, part[:min(len(part), maxAnswerBody-total)])
 			total += n
 			if err != nil {
 				return fmt.Errorf("cut off after %d bytes: %w", total, err)
@@ -274,9 +274,9 @@ func writeTimeoutOfSlowReader(t *testing.T) {
 
 // A client that takes a little, for ever, does not keep its answer for ever: while the server has still to send, or when the
 // kernel has all of it and the server lingers.
-func writeTotalTimeout(t *testing.T) {
+func writeTotalTimeout(t T, p Program) {
 	const limit = 2 * time.Second
-	s := Start(t, "-write-total-timeout", limit.String(), "-linger-timeout", "1h")
+	s := p.Start(t, "-write-total-timeout", limit.String(), "-linger-timeout", "1h")
 	started := time.Now()
 	for _, request := range []string{
 		"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -284,17 +284,17 @@ func writeTotalTimeout(t *testing.T) {
 		strings.Repeat("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16),
 		"GET /bytes/1500000 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nx",
 	} {
-		c := dial(t, s.Addr)
+		c := dial(t, s)
 		c.send(t, request)
 		ended := make(chan struct{})
 		t.Cleanup(func() {
-			c.close()
+			c.Close()
 			<-ended
 		})
 		go func() {
 			defer close(ended)
 			for {
-				if _, err := io.CopyN(io.Discard, c.reader, 32<<10); err != nil {
+				if _, err := io.CopyN(io.Discard, c.Reader, 32<<10); err != nil {
 					return
 				}
 				time.Sleep(limit / 6)
@@ -308,8 +308,8 @@ func writeTotalTimeout(t *testing.T) {
 
 // A client that has said of its request that it is the last, and has sent nothing behind it, is done with when it has its answer: no
 // shutdown, no descriptor that waits for it to close too.
-func closeAtOnce(t *testing.T) {
-	s := Start(t, "-linger-timeout", "1h", "-idle-timeout", "1h")
+func closeAtOnce(t T, p Program) {
+	s := p.Start(t, "-linger-timeout", "1h", "-idle-timeout", "1h")
 	last := func(e Expected) Expected {
 		e.Connection = "close"
 		return e
@@ -331,17 +331,17 @@ func closeAtOnce(t *testing.T) {
 		"no such path":           {"GET /nowhere HTTP/1.1\r\n" + close + "\r\n", []Expected{last(standardError(404))}},
 		"more than sockets hold": {"GET /bytes/16777216 HTTP/1.1\r\n" + close + "\r\n", []Expected{last(someBytes(maxAnswerBody))}},
 	} {
-		before := s.Counters(t).Total["shutdowns"]
-		c := dial(t, s.Addr)
+		before := s.Counters(t).Total.Shutdowns
+		c := dial(t, s)
 		c.send(t, one.send)
 		for _, want := range one.answers {
 			require.NoError(t, c.read(want), name)
 		}
 		// This side stays open: the server does not wait for it.
 		s.AwaitConnections(t, 0)
-		require.Equal(t, before, s.Counters(t).Total["shutdowns"], name)
-		require.NoError(t, c.end(), name)
-		c.close()
+		require.Equal(t, before, s.Counters(t).Total.Shutdowns, name)
+		require.NoError(t, c.ReadEnd(), name)
+		c.Close()
 	}
 
 	// In all other cases the client may be sending still.
@@ -355,45 +355,45 @@ func closeAtOnce(t *testing.T) {
 		"a body refused":      {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 10000000\r\n\r\n", Refusal(413)},
 		"an expectation":      {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 3\r\nExpect: x\r\n\r\n", Refusal(417)},
 	} {
-		before := s.Counters(t).Total["shutdowns"]
-		c := dial(t, s.Addr)
+		before := s.Counters(t).Total.Shutdowns
+		c := dial(t, s)
 		c.send(t, one.send)
 		require.NoError(t, c.read(one.answer), name)
-		require.NoError(t, c.end(), name)
-		s.Await(t, "the server to say that no more will come", func(r Reading) bool { return r.Total["shutdowns"] == before+1 })
-		require.EqualValues(t, 1, s.Counters(t).Total["connections"], name)
-		c.close()
+		require.NoError(t, c.ReadEnd(), name)
+		s.Await(t, "the server to say that no more will come", func(r harness.Reading) bool { return r.Total.Shutdowns == before+1 })
+		require.EqualValues(t, 1, s.Counters(t).Total.Connections, name)
+		c.Close()
 		s.AwaitConnections(t, 0)
 	}
 }
 
 // An upload that is refused sees its answer, though the client does not look until it has sent a lot.
-func lingeringClose(t *testing.T) {
-	s := Start(t, "-linger-timeout", "1h") // what ends it here is the client
+func lingeringClose(t T, p Program) {
+	s := p.Start(t, "-linger-timeout", "1h") // what ends it here is the client
 	upload := fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", 10<<20)
 
-	c := dial(t, s.Addr)
+	c := dial(t, s)
 	c.send(t, upload+strings.Repeat("a", 200<<10))
 	c.expect(t, Refusal(413))
 	c.expectEnd(t)
-	c.close()
+	c.Close()
 
 	// The answer first, then the rest: a server that has closed would reset.
-	c = dial(t, s.Addr)
+	c = dial(t, s)
 	c.send(t, upload)
 	c.expect(t, Refusal(413))
 	for range 50 {
 		c.send(t, strings.Repeat("a", 4<<10))
 	}
 	c.expectEnd(t)
-	c.close()
+	c.Close()
 
 	// All of it, in one go.
 	e := exchange{pieces: [][]byte{[]byte(upload), make([]byte, 10<<20)}, answers: []Expected{Refusal(413)}, closed: true}
-	require.NoError(t, e.run(s.Addr))
+	require.NoError(t, e.run(s.Ready.Address))
 
 	// The same after an answer that closes because the client asked for it.
-	c = dial(t, s.Addr)
+	c = dial(t, s)
 	last := Hello()
 	last.Connection = "close"
 	c.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"+strings.Repeat("a", 200<<10))
@@ -401,14 +401,14 @@ func lingeringClose(t *testing.T) {
 	c.expectEnd(t)
 
 	// Whoever has had the answer and closes is done with at once.
-	c.close()
+	c.Close()
 	s.AwaitConnections(t, 0)
 }
 
-func lingerTimeout(t *testing.T) {
+func lingerTimeout(t T, p Program) {
 	const limit = 300 * time.Millisecond
-	s := Start(t, "-linger-timeout", limit.String())
-	c := dial(t, s.Addr)
+	s := p.Start(t, "-linger-timeout", limit.String())
+	c := dial(t, s)
 	c.hello(t)
 	sent := time.Now()
 	c.send(t, "GET /% HTTP/1.1\r\n")
@@ -420,11 +420,11 @@ func lingerTimeout(t *testing.T) {
 
 // The timer that brought the answer has fired, and has to be set anew for what comes after it. Nothing here runs out
 // while this side is kept from running: the one with a place is idle until the other has been refused.
-func lingerAfterTimeout(t *testing.T) {
-	s := Start(t, "-head-timeout", "100ms", "-linger-timeout", "300ms", "-max-conns", "1")
-	c := dial(t, s.Addr)
+func lingerAfterTimeout(t T, p Program) {
+	s := p.Start(t, "-head-timeout", "100ms", "-linger-timeout", "300ms", "-max-conns", "1")
+	c := dial(t, s)
 	c.hello(t)
-	silent := dial(t, s.Addr) // one too many, and without a word
+	silent := dial(t, s) // one too many, and without a word
 	silent.expect(t, Refusal(503))
 	silent.expectEnd(t)
 	c.send(t, "GET / HT")
@@ -433,17 +433,17 @@ func lingerAfterTimeout(t *testing.T) {
 	s.AwaitConnections(t, 0) // though this side never closes
 }
 
-func lingerLimit(t *testing.T) {
-	s := Start(t, "-linger-timeout", "1h")
-	c := dial(t, s.Addr)
+func lingerLimit(t T, p Program) {
+	s := p.Start(t, "-linger-timeout", "1h")
+	c := dial(t, s)
 	c.send(t, "GET /% HTTP/1.1\r\n")
 	c.expect(t, Refusal(400))
 	c.expectEnd(t)
 	block := make([]byte, 16<<10)
 	sent := 0
 	for ; sent < 64<<20; sent += len(block) {
-		if err := c.write(block); err != nil {
-			require.True(t, gone(err), "%v", err)
+		if err := c.Write(block); err != nil {
+			require.True(t, ended(err), "%v", err)
 			break
 		}
 	}

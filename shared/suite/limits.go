@@ -1,35 +1,37 @@
 package suite
 
 import (
-	"errors"
-	"os"
-	"testing"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-func mostConnections(t *testing.T) {
+func mostConnections(t T, p Program) {
 	const most = 4
-	s := Start(t, "-max-conns", "4")
-	var open []*connection
+	s := p.Start(t, "-max-conns", "4")
+	var open []*client
 	for range most {
-		c := dial(t, s.Addr)
+		c := dial(t, s)
 		c.hello(t)
 		open = append(open, c)
 	}
 	for range 3 {
-		c := dial(t, s.Addr)
+		c := dial(t, s)
 		c.send(t, helloRequest)
 		c.expect(t, Refusal(503))
 		c.expectEnd(t)
-		c.close()
+		c.Close()
 	}
 	for _, c := range open {
 		c.hello(t)
 	}
 	// One goes, and at last another may come.
-	open[0].close()
+	open[0].Close()
 	s.awaitServed(t)
 	for _, c := range open[1:] {
 		c.hello(t)
@@ -37,13 +39,13 @@ func mostConnections(t *testing.T) {
 }
 
 // awaitServed tries until somebody new is served. Until then a 503 is a good answer.
-func (s *Server) awaitServed(t testing.TB) {
+func (s *Server) awaitServed(t T) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
-		c, err := connect(s.Addr)
+		c, err := connect(s.Ready.Address)
 		require.NoError(t, err)
 		err = c.tryHello()
-		c.close()
+		c.Close()
 		if err == nil {
 			return
 		}
@@ -52,69 +54,146 @@ func (s *Server) awaitServed(t testing.TB) {
 	}
 }
 
-// With 64 descriptors, some fifty connections, or half as many where each has a timer of its own, are
-// all there can be.
-func descriptorsExhausted(t *testing.T) {
-	s := Start(t, "-max-files", "64", "-workers", "2")
+// More clients come than there are descriptors for, and they stay: some fifty connections, or half as
+// many where each has a timer of its own, are all there can be.
+func descriptorsExhausted(t T, p Program) {
+	for _, flags := range []string{"-max-files 64 -workers 2", "-max-files 65 -workers 1", "-max-files 64 -workers 2 -acceptor"} {
+		t.Run(flags, func(t T) {
+			t.Parallel()
+			exhaust(t, p, strings.Fields(flags), flags == "-max-files 64 -workers 2")
+		})
+	}
+}
+
+// exhaust: those that are served are served on; of the others, some are told that there is no room, and
+// the rest waits in the kernel's queue. The server does not spin, and when some go, others are served.
+// queues says that there is more than one queue: the first without room may have to wait too.
+func exhaust(t T, p Program, flags []string, queues bool) {
+	s := p.Start(t, append(flags, "-linger-timeout", "100ms")...)
 	s.Counters(t) // the admin connection is open from here on
 	files := s.settledFiles(t)
-
-	var served, waiting []*connection
-	refused := 0
-	for range 100 {
-		c := dial(t, s.Addr)
+	var served, refused, waiting []*client
+	for len(refused)+len(waiting) < 60 {
+		c := dial(t, s)
 		c.send(t, helloRequest)
-		c.net.SetReadDeadline(time.Now().Add(2 * time.Second))
-		answer, err := ReadAnswer(c.reader, false)
-		c.net.SetReadDeadline(time.Now().Add(2 * patience))
+		if len(refused)+len(waiting) > 0 {
+			waiting = append(waiting, c) // whether it waits or is told will show
+			continue
+		}
+		if queues {
+			c.Timeout = 2 * time.Second
+		}
+		answer, err := c.answer(false)
+		c.Timeout = patience
 		switch {
+		case queues && harness.TimedOut(err):
+			waiting = append(waiting, c)
+			continue
 		case err == nil && answer.Status == 200:
 			require.NoError(t, Hello().Check(answer))
 			served = append(served, c)
-		case err == nil:
-			require.NoError(t, Refusal(503).Check(answer))
-			c.expectEnd(t)
-			c.close()
-			refused++
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			waiting = append(waiting, c) // in the kernel's queue
-		default:
-			require.NoError(t, err, "a connection ended without an answer")
+			continue
 		}
-		if refused+len(waiting) >= 10 {
-			break
-		}
+		require.NoError(t, err, "the first that finds no room has an answer, as all before it")
+		require.NoError(t, Refusal(503).Check(answer))
+		c.expectEnd(t)
+		refused = append(refused, c)
 	}
-	t.Logf("%d served, %d refused, %d waiting", len(served), refused, len(waiting))
+	t.Logf("%d served, and then none", len(served))
 	require.GreaterOrEqual(t, len(served), 15)
-	require.Positive(t, refused+len(waiting), "the descriptors are not exhausted")
 	for _, c := range served {
 		c.hello(t)
 	}
 
-	// Full, it rests: under 5% of a CPU, and few turns of its loops.
+	// Processor time, not speed: so much of a second at most, whatever else the machine does. It is full
+	// all the while; those that were told so are gone after the linger time.
 	before, start := s.Counters(t), time.Now()
 	time.Sleep(time.Second)
-	after, elapsed := s.Counters(t), time.Since(start)
-	used := time.Duration(after.Runtime["cpu_ns"] - before.Runtime["cpu_ns"])
-	require.Less(t, used, elapsed/20, "the server spins while it is full")
-	turns := float64(after.Total["epoll_waits"]-before.Total["epoll_waits"]) / elapsed.Seconds()
-	require.Less(t, turns, 200.0, "the loops spin while the server is full: turns per second")
+	spent, passed := s.Counters(t).Sub(before), time.Since(start)
+	used := time.Duration(spent.Process.CPUNanos)
+	t.Logf("full, it used %v of %v", used, passed)
+	require.Less(t, used, passed/20, "the server spins while it is full")
+	require.Less(t, float64(spent.Total.EpollWaits)/passed.Seconds(), 200.0, "the loops spin while the server is full: turns per second")
 
-	// Some go, and others are served at once: those in the queue first.
+	// Some go, and others are served at once: those in the queue first. Then all go that were served. Each
+	// that waits has an answer then: it is served, or was told that there is no room.
 	for _, c := range served[:8] {
-		c.close()
+		c.Close()
 	}
-	for _, c := range waiting {
-		answer, err := ReadAnswer(c.reader, false)
-		require.NoError(t, err)
-		require.Contains(t, []int{200, 503}, answer.Status)
-		c.close()
-	}
-	s.awaitServed(t)
+	first, err := waiting[0].answer(false)
+	require.NoError(t, err)
+	require.Contains(t, []int{200, 503}, first.Status)
+	waiting[0].Close()
 	for _, c := range served[8:] {
 		c.hello(t)
-		c.close()
+		c.Close()
 	}
+	room := 0
+	for _, c := range waiting[1:] {
+		answer, err := c.answer(false)
+		require.NoError(t, err)
+		if answer.Status == 200 {
+			require.NoError(t, Hello().Check(answer))
+			room++
+		} else {
+			require.NoError(t, Refusal(503).Check(answer))
+			c.expectEnd(t)
+		}
+		c.Close()
+	}
+	require.Positive(t, room)
+	s.awaitServed(t)
 	s.settled(t, files)
+}
+
+// As many connections as -connections says, each answered, three times.
+func manyConnections(t T, p Program) {
+	needsFiles(t, 1500)
+	// A connection takes two descriptors of the server, the second one for its timer.
+	n := min(connections, int(min(fileLimit(), 1<<20)-500)/2)
+	t.Logf("%d connections (the limit of open files is %d)", n, fileLimit())
+	s := p.Start(t)
+	before := levelAtRest(t, s)
+	open := make([]*client, n)
+	failures := make([]error, n)
+	all := func(do func(i int) error) {
+		t.Helper()
+		var next atomic.Int64
+		var group sync.WaitGroup
+		for range 64 {
+			group.Go(func() {
+				for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+					failures[i] = do(i)
+				}
+			})
+		}
+		group.Wait()
+		for i, err := range failures {
+			require.NoError(t, err, "connection %d", i)
+		}
+	}
+	all(func(i int) (err error) {
+		if open[i], err = connect(s.Ready.Address); err != nil {
+			return err
+		}
+		t.Cleanup(func() { open[i].Close() })
+		return open[i].tryHello()
+	})
+	s.AwaitConnections(t, uint64(n))
+	for range 2 {
+		all(func(i int) error { return open[i].tryHello() })
+	}
+	held := s.AwaitConnections(t, uint64(n)).Total.HeldBytes
+	t.Logf("at rest a connection holds %d bytes of buffers", held/uint64(n))
+	all(func(i int) error { return open[i].Close() })
+	before.heap += int64(n) * 1024 // tables that grow and do not shrink
+	nothingLeft(t, s, before)
+}
+
+// needsFiles skips a test that needs more descriptors than this process may have.
+func needsFiles(t T, n uint64) {
+	t.Helper()
+	if limit := fileLimit(); limit < n {
+		t.Skipf("%d open files are not enough (ulimit -Hn)", limit)
+	}
 }

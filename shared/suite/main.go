@@ -2,10 +2,14 @@ package suite
 
 import (
 	"flag"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"testing"
+	"time"
 
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/serve"
 )
 
@@ -16,14 +20,30 @@ const serveVariable = "QPS_LADDER_SUITE_SERVE"
 // another process most of the time, so the number of CPUs, go test's default, is too few.
 const parallelTests = "8"
 
+// How much the tests do that could go on for ever; flags of the test binary, see [Main].
+var (
+	soakTime    = time.Second
+	churnTime   = 2 * time.Second
+	seed        uint64
+	connections = 500
+)
+
 // Main is for a stage's TestMain, and does not return. In the test binary that go test started it runs
 // the tests; in one that [Start] started again it serves, with the arguments that Start gave it.
 func Main(m *testing.M, stage string, f serve.Factory) {
 	if os.Getenv(serveVariable) != "" {
 		os.Unsetenv(serveVariable)
-		dieWithParent()
+		harness.DieWithParent()
+		if err := actAsFaulty(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(3)
+		}
 		serve.Main(stage, f)
 	}
+	flag.DurationVar(&soakTime, "soak", soakTime, "how long the soak test lasts")
+	flag.DurationVar(&churnTime, "churn", churnTime, "how long connections come and go at random")
+	flag.Uint64Var(&seed, "seed", seed, "what is drawn at random follows from it; 0 draws one for each test, whose log tells it")
+	flag.IntVar(&connections, "connections", connections, "how many connections are open at a time, at most, in the test of many")
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -34,9 +54,24 @@ func Main(m *testing.M, stage string, f serve.Factory) {
 }
 
 // requireLinux skips the test where no stage can run.
-func requireLinux(t testing.TB) {
+func requireLinux(t interface {
+	Helper()
+	Skipf(string, ...any)
+}) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("the servers need Linux: there is no epoll here")
+		t.Skipf("the servers need Linux: there is no epoll here")
 	}
+}
+
+// drawSeed is what all that a test draws at random follows from: the order in which calls are made to fail, and what its clients
+// do. How they interleave is up to the kernel.
+func drawSeed(t T) uint64 {
+	t.Helper()
+	drawn := seed
+	for drawn == 0 {
+		drawn = rand.Uint64()
+	}
+	t.Logf("-seed=%d draws the same again", drawn)
+	return drawn
 }

@@ -1,299 +1,159 @@
 package suite
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
+	"context"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
-	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // patience is how long a test waits for what must happen at last. Only a server that hangs, or a
 // machine that does, makes anybody wait that long.
-const patience = 20 * time.Second
+const patience = harness.Patience
 
 // Server is a server process under test. Its methods may be called by several tests at a time.
 type Server struct {
-	// Addr is where it serves, AdminAddr where its admin listener is, or "".
-	Addr, AdminAddr string
-	// PID is the server's own, which is not that of the process started if a tool like strace runs it.
-	PID int
-	// Ready has the ready line's words by name: stage, workers, gomaxprocs and so on.
-	Ready map[string]string
-
-	command    *exec.Cmd
-	stderr     *output
-	ended      chan struct{}
-	exitCode   int
-	admin      *http.Client
+	*harness.Server
 	expectLogs bool // the test makes the server write to standard error
-	expectExit int  // the code that it must end with
 }
 
-// output collects what a process writes.
-type output struct {
-	mutex sync.Mutex
-	text  strings.Builder
+// Start starts a server on a free port, with an admin listener, and waits until it is ready. args are flags of
+// shared/serve; the last one given counts. When the test ends the server must stop gracefully: exit code 0,
+// nothing on standard error, no data race found.
+func (p Program) Start(t T, args ...string) *Server {
+	t.Helper()
+	return p.start(t, harness.ServerCommand{Command: p.Command(args...)})
 }
 
-func (o *output) Write(p []byte) (int, error) {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.String()
-}
-
-// Start starts the test binary again as a server on a free port, with an admin listener, and waits until it
-// is ready. args are flags of shared/serve; the last one given counts. When the test ends the server must stop
-// gracefully: exit code 0, nothing on standard error, no data race found. Start must be called from
-// a test whose binary has [Main] in its TestMain.
-func Start(t testing.TB, args ...string) *Server {
+func (p Program) start(t T, c harness.ServerCommand) *Server {
 	t.Helper()
 	requireLinux(t)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	return StartBinary(t, self, args...)
-}
-
-// StartBinary is Start for a stage's own binary.
-func StartBinary(t testing.TB, path string, args ...string) *Server {
-	t.Helper()
-	return startCommand(t, append([]string{path}, serveArgs(args)...))
-}
-
-func serveArgs(args []string) []string {
-	return append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, args...)
-}
-
-// startCommand starts a server by a command line, which may begin with a tool that runs it.
-func startCommand(t testing.TB, line []string) *Server {
-	t.Helper()
-	requireLinux(t)
-	s := &Server{command: newCommand(line), stderr: &output{}, ended: make(chan struct{})}
-	s.command.Stderr = s.stderr
-	stdout, err := s.command.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, startProcess(s.command), "%q", line)
-	ready := make(chan string, 1)
-	go func() {
-		reader := bufio.NewReader(stdout)
-		line, _ := reader.ReadString('\n')
-		ready <- line
-		io.Copy(io.Discard, reader)
-		s.exitCode = exitCode(s.command.Wait())
-		close(s.ended)
-	}()
-	t.Cleanup(func() { s.cleanUp(t) })
-	select {
-	case line := <-ready:
-		if !strings.HasPrefix(line, "ready ") {
-			s.Wait(t)
-			require.FailNow(t, "the server did not become ready", "exit code %d, standard error: %s", s.exitCode, s.Stderr())
-		}
-		s.parseReady(t, line)
-	case <-time.After(patience):
-		require.FailNow(t, "the server did not become ready in time", "standard error: %s", s.Stderr())
+	life := p.Life
+	if life == nil {
+		life = context.Background() // not the test's context, which ends before its cleanup
 	}
-	s.admin = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	running, err := harness.StartServer(life, c)
+	require.NoError(t, err)
+	s := &Server{Server: running}
+	t.Cleanup(func() { s.cleanUp(t) })
 	return s
 }
 
-func newCommand(line []string) *exec.Cmd {
-	c := exec.Command(line[0], line[1:]...)
-	c.Env = append(os.Environ(), serveVariable+"=1")
-	return c
-}
-
-func exitCode(err error) int {
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		return failed.ExitCode() // -1 if a signal ended it
-	}
-	if err != nil {
-		return -1
-	}
-	return 0
-}
-
-func (s *Server) parseReady(t testing.TB, line string) {
-	t.Helper()
-	s.Ready = map[string]string{}
-	for _, word := range strings.Fields(line)[1:] {
-		name, value, _ := strings.Cut(word, "=")
-		s.Ready[name] = value
-	}
-	s.Addr, s.AdminAddr = s.Ready["addr"], s.Ready["admin"]
-	pid, err := strconv.Atoi(s.Ready["pid"])
-	require.NoError(t, err, "ready line %q", line)
-	s.PID = pid
-	require.NotEmpty(t, s.Addr, "ready line %q", line)
-}
-
 // cleanUp stops the server, if the test has not, and looks for what it left behind.
-func (s *Server) cleanUp(t testing.TB) {
+func (s *Server) cleanUp(t T) {
 	t.Helper()
-	if s.running() {
-		if s.PID == 0 {
-			s.command.Process.Kill()
-		} else {
-			s.Signal(t, syscall.SIGTERM)
+	if s.Alive() {
+		if err := s.Server.Stop(); err != nil {
+			t.Errorf("%v", err)
 		}
-	}
-	code := s.Wait(t)
-	if s.admin != nil {
-		s.admin.CloseIdleConnections()
-	}
-	if s.PID == 0 {
-		return // it never was ready, and the test has failed already
+	} else if s.ExitCode() != 0 {
+		t.Errorf("%v", s.EndedError("badly"))
 	}
 	logs := s.Stderr()
-	if code != s.expectExit {
-		t.Errorf("the server ended with exit code %d, want %d; standard error: %s", code, s.expectExit, logs)
-	}
 	if strings.Contains(logs, "DATA RACE") || strings.Contains(logs, "fatal error") || logs != "" && !s.expectLogs {
 		t.Errorf("the server wrote to standard error: %s", logs)
 	}
 }
 
-func (s *Server) running() bool {
-	select {
-	case <-s.ended:
-		return false
-	default:
-		return true
-	}
-}
-
 // Signal sends a signal to the server itself.
-func (s *Server) Signal(t testing.TB, signal os.Signal) {
+func (s *Server) Signal(t T, signal os.Signal) {
 	t.Helper()
-	process, err := os.FindProcess(s.PID)
-	require.NoError(t, err)
-	if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		require.NoError(t, err)
-	}
+	require.NoError(t, s.Server.Signal(signal))
 }
 
-// Wait waits for the process to end and returns its exit code, -1 if a signal ended it. One that
-// does not end fails the test and is killed.
-func (s *Server) Wait(t testing.TB) int {
+// Pause stops all threads of the server, and waits until they stand still; Resume lets them go on.
+func (s *Server) Pause(t T) {
 	t.Helper()
-	select {
-	case <-s.ended:
-	case <-time.After(patience):
-		s.command.Process.Signal(signalDump) // a Go program prints its goroutines and ends
-		select {
-		case <-s.ended:
-		case <-time.After(patience):
-			s.command.Process.Kill()
-			<-s.ended
-		}
-		t.Errorf("the server did not end in time; standard error: %s", s.Stderr())
+	require.NoError(t, s.Server.Pause())
+}
+
+// Resume ends Pause.
+func (s *Server) Resume(t T) {
+	t.Helper()
+	require.NoError(t, s.Server.Resume())
+}
+
+// Wait waits for the process to end, and requires exit code 0.
+func (s *Server) Wait(t T) {
+	t.Helper()
+	if err := s.Process.Wait(patience); err != nil {
+		s.Server.Signal(syscall.SIGQUIT) // a Go program prints its goroutines and ends
+		s.Process.Wait(patience)
+		require.NoError(t, err, "standard error: %s", s.Stderr())
 	}
-	return s.exitCode
+	require.Zero(t, s.ExitCode(), "standard error: %s", s.Stderr())
 }
 
 // Stop asks the server to stop, waits for it, and requires exit code 0.
-func (s *Server) Stop(t testing.TB) {
+func (s *Server) Stop(t T) {
 	t.Helper()
-	s.Signal(t, syscall.SIGTERM)
-	require.Equal(t, 0, s.Wait(t), "standard error: %s", s.Stderr())
-}
-
-// Stderr is what the server has written to standard error so far.
-func (s *Server) Stderr() string { return s.stderr.String() }
-
-// Reading is what the admin listener says at one moment. The values of gauges are signed.
-type Reading struct {
-	Stage   string             `json:"stage"`
-	Loops   []map[string]int64 `json:"loops"`
-	Total   map[string]int64   `json:"total"`
-	Runtime map[string]int64   `json:"runtime"`
+	require.NoError(t, s.Server.Stop())
 }
 
 // Counters reads the server's counters. Each loop publishes them once per turn: what the last turn did may
 // be missing; see Await.
-func (s *Server) Counters(t testing.TB) Reading {
+func (s *Server) Counters(t T) harness.Reading {
 	t.Helper()
-	reading, err := s.read()
+	reading, err := s.Server.Counters(context.Background())
 	require.NoError(t, err)
 	return reading
 }
 
-func (s *Server) read() (Reading, error) {
-	var reading Reading
-	answer, err := s.admin.Get("http://" + s.AdminAddr + "/debug/counters")
-	if err != nil {
-		return reading, err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return reading, fmt.Errorf("/debug/counters: %s", answer.Status)
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&reading); err != nil {
-		return reading, fmt.Errorf("/debug/counters: %w", err)
-	}
-	// Read to the end, or the connection is not used again.
-	_, err = io.Copy(io.Discard, answer.Body)
-	return reading, err
+// Await reads the counters until they are as wanted, and returns that reading.
+func (s *Server) Await(t T, what string, wanted func(harness.Reading) bool) harness.Reading {
+	t.Helper()
+	reading, err := s.Server.Await(context.Background(), what, wanted)
+	require.NoError(t, err)
+	return reading
 }
 
-// Await reads the counters until they are as wanted, and returns that reading and how many it took.
-func (s *Server) Await(t testing.TB, what string, wanted func(Reading) bool) (Reading, int) {
+// AwaitRequests waits until so many requests have been answered, and for rest.
+func (s *Server) AwaitRequests(t T, n uint64) harness.Reading {
 	t.Helper()
-	for end, n := time.Now().Add(patience), 1; ; n++ {
-		reading := s.Counters(t)
-		if wanted(reading) {
-			return reading, n
-		}
-		require.True(t, time.Now().Before(end), "waited in vain for %s; counters: %v", what, reading.Total)
-		time.Sleep(2 * time.Millisecond)
-	}
+	reading, err := s.Server.AwaitRequests(context.Background(), n)
+	require.NoError(t, err)
+	return reading
 }
 
 // AwaitConnections waits until exactly n connections are open.
-func (s *Server) AwaitConnections(t testing.TB, n int64) Reading {
+func (s *Server) AwaitConnections(t T, n uint64) harness.Reading {
 	t.Helper()
-	reading, _ := s.Await(t, fmt.Sprintf("%d open connections", n), func(r Reading) bool {
-		return r.Total["connections"] == n
-	})
+	reading, err := s.Server.AwaitConnections(context.Background(), n)
+	require.NoError(t, err)
 	return reading
 }
 
-// runToEnd runs a server that is not expected to become ready.
-func runToEnd(t testing.TB, args ...string) (code int, stdout, stderr string) {
+// Collect makes the server collect its garbage.
+func (s *Server) Collect(t T) {
 	t.Helper()
-	requireLinux(t)
-	self, err := os.Executable()
+	require.NoError(t, s.Server.Collect(context.Background()))
+}
+
+// files counts the descriptors that the server has open.
+func (s *Server) files(t T) int {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(s.Ready.PID), "fd"))
 	require.NoError(t, err)
-	c := newCommand(append([]string{self}, args...))
-	out, logs := &output{}, &output{}
-	c.Stdout, c.Stderr = out, logs
-	require.NoError(t, startProcess(c))
-	ended := make(chan int, 1)
-	go func() { ended <- exitCode(c.Wait()) }()
-	select {
-	case code = <-ended:
-	case <-time.After(patience):
-		c.Process.Kill()
-		<-ended
-		require.FailNow(t, "the process did not end", "%q; standard output: %s", args, out)
-	}
-	return code, out.String(), logs.String()
+	return len(entries)
+}
+
+// refuses runs a server that must not become ready: it prints nothing, says in one line what it is
+// about, and ends with that exit code.
+func refuses(t T, code int, about string, c harness.Command) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := harness.Run(ctx, c)
+	require.NoError(t, err, "%q did not end: %s", c.Args, out.Stdout)
+	require.Equal(t, code, out.Exit.ExitCode(), "%q: standard error: %s", c.Args, out.Stderr)
+	require.Empty(t, out.Stdout, "%q", c.Args)
+	require.Equal(t, 1, strings.Count(out.Stderr, "\n"), "%q: want one line, got %q", c.Args, out.Stderr)
+	require.True(t, strings.HasSuffix(out.Stderr, "\n"), "%q: want one line, got %q", c.Args, out.Stderr)
+	require.Contains(t, out.Stderr, about, "%q", c.Args)
 }

@@ -5,11 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // tracedCalls are the system calls that a stage's promises are about.
@@ -17,11 +20,11 @@ var tracedCalls = []string{"recvfrom", "sendto", "sendmsg", "epoll_ctl", "timerf
 
 // SystemCalls lets strace count what the server counts itself, and requires that both agree. It is skipped where
 // strace is not installed or may not trace.
-func SystemCalls(t *testing.T) {
-	requireLinux(t)
-	t.Parallel()
+func SystemCalls(test *testing.T) {
+	test.Parallel()
+	t, p := ofTest(test)
 	if raceEnabled {
-		t.Skip("the calls are the same under the race detector, which strace makes very slow")
+		t.Skipf("the calls are the same under the race detector, which strace makes very slow")
 	}
 	path := tool(t, "strace")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -30,36 +33,37 @@ func SystemCalls(t *testing.T) {
 		t.Skipf("strace may not trace here: %v: %s", err, strings.TrimSpace(string(out)))
 	}
 	for _, w := range []workload{hello, pipelined, body} {
-		t.Run(w.name, func(t *testing.T) { compareWithStrace(t, path, w) })
+		t.Run(w.name, func(t T) { compareWithStrace(t, p, path, w) })
 	}
 }
 
-func compareWithStrace(t *testing.T, path string, w workload) {
+func compareWithStrace(t T, p Program, path string, w workload) {
 	const requests = 1024
-	self, err := os.Executable()
-	require.NoError(t, err)
 	summary := filepath.Join(t.TempDir(), "summary")
-	line := []string{path, "-f", "-c", "-o", summary, "-e", "trace=" + strings.Join(tracedCalls, ","), self}
-	s := startCommand(t, append(line, serveArgs(steady)...))
+	s := p.start(t, harness.ServerCommand{
+		Command: p.Command(steady...),
+		Wrapper: []string{path, "-f", "-c", "-o", summary, "-e", "trace=" + strings.Join(tracedCalls, ",")},
+	})
 	s.measure(t, w, requests)
-	total := s.AwaitConnections(t, 0).Total
+	total := s.AwaitConnections(t, 0)
 	s.Stop(t)
 
 	text, err := os.ReadFile(summary)
 	require.NoError(t, err)
 	traced := parseSummary(string(text))
-	counted := map[string]int64{
-		"recvfrom": total["reads"], "sendto": total["writes"] - total["vectored_writes"], "sendmsg": total["vectored_writes"],
-		"epoll_ctl": total["epoll_ctls"], "timerfd_settime": total["timerfd_settimes"],
-	}
-	for _, call := range tracedCalls {
+	counts := total.Counts()
+	for _, call := range harness.SystemCalls {
+		name, counted := call.Name(), harness.CallsOf(call, counts)
+		if !slices.Contains(tracedCalls, name) {
+			continue
+		}
 		// To strace's number the start, the stop and the Go runtime's own epoll add a few.
-		t.Logf("%-16s strace %6d, counted %6d; per request %.3f and %.3f", call, traced[call], counted[call],
-			float64(traced[call])/float64(total["requests"]), float64(counted[call])/float64(total["requests"]))
-		require.GreaterOrEqual(t, traced[call], counted[call], call)
-		require.LessOrEqual(t, traced[call]-counted[call], int64(requests/20), "%s: strace has seen calls that nobody counted", call)
+		t.Logf("%-16s strace %6d, counted %6d; per request %.3f and %.3f", name, traced[name], counted,
+			float64(traced[name])/float64(total.Total.Requests), float64(counted)/float64(total.Total.Requests))
+		require.GreaterOrEqual(t, traced[name], counted, name)
+		require.LessOrEqual(t, traced[name]-counted, int64(requests/20), "%s: strace has seen calls that nobody counted", name)
 	}
-	require.Positive(t, counted["recvfrom"])
+	require.Positive(t, traced["recvfrom"])
 }
 
 // parseSummary reads the table of strace -c: time, seconds, microseconds per call, calls, errors (which may be

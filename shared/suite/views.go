@@ -19,18 +19,18 @@ const (
 
 // Views has a handler keep a header value, which is forbidden, and looks at what became of it when the
 // request was over and its bytes were overwritten (-poison).
-func Views(t *testing.T, want KeptView) {
-	requireLinux(t)
-	t.Parallel()
-	s := Start(t, "-poison", "-test-routes", "-workers", "1")
+func Views(test *testing.T, want KeptView) {
+	test.Parallel()
+	t, p := ofTest(test)
+	s := p.Start(t, "-poison", "-test-routes", "-workers", "1")
 	value := strings.Repeat("kept", 10)
 	// Behind so much padding that the next request does not reach it: only the poison does.
 	keep := "GET /test/keep HTTP/1.1\r\nHost: a\r\nX-Padding: " + strings.Repeat("p", 4000) + "\r\nX-Keep: " + value + "\r\n\r\n"
-	keeper, reader := dial(t, s.Addr), dial(t, s.Addr)
+	keeper, reader := dial(t, s), dial(t, s)
 	keeper.send(t, keep)
 	keeper.expect(t, Expected{Status: 200, Type: PlainText, Body: "kept\n"})
 	reader.send(t, "GET /test/kept HTTP/1.1\r\nHost: a\r\n\r\n")
-	answer, err := ReadAnswer(reader.reader, false)
+	answer, err := reader.answer(false)
 	require.NoError(t, err)
 	require.Equal(t, 200, answer.Status)
 	require.Len(t, answer.Body, len(value))

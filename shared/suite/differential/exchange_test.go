@@ -2,19 +2,16 @@ package differential
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
-)
 
-// patience is how long an exchange may last. Only a server that hangs takes so long.
-const patience = 20 * time.Second
+	"github.com/qps-ladder/qps-ladder/shared/harness"
+)
 
 // input is what a client does.
 type input struct {
@@ -137,27 +134,24 @@ func (o *outcome) text(t target, at int) string {
 
 // exchange sends the pieces, and reads to the end of the connection: meanwhile, or then.
 func exchange(address string, pieces [][]byte, in *input) outcome {
-	dialer := net.Dialer{Timeout: patience}
+	dial := harness.Dial
 	if in.sips {
-		dialer.Control = smallestWindow
+		dial = func(address string) (*harness.Conn, error) { return harness.DialWindow(address, 1) }
 	}
-	c, err := dialer.Dial("tcp", address)
+	c, err := dial(address)
 	if err != nil {
 		return outcome{end: err.Error()}
 	}
-	defer c.Close()
-	tcp := c.(*net.TCPConn)
-	tcp.SetDeadline(time.Now().Add(patience))
 	// A reset in place of the last handshake: or the ports of a hundred thousand connections would rest in TIME_WAIT.
-	tcp.SetLinger(0)
+	defer c.Reset()
 
 	var received []byte
 	var reading sync.WaitGroup
 	read := func() {
 		if in.sips {
-			received, err = readInSips(tcp)
+			received, err = readInSips(c.TCP)
 		} else {
-			received, err = io.ReadAll(tcp)
+			received, err = c.ReadRest()
 		}
 	}
 	if !in.late {
@@ -172,16 +166,12 @@ func exchange(address string, pieces [][]byte, in *input) outcome {
 				runtime.Gosched()
 			}
 		}
-		write := tcp.Write
-		if in.isUrgent(i) && len(piece) > 0 {
-			write = func(b []byte) (int, error) { return writeUrgent(tcp, b) }
-		}
-		if _, writeErr := write(piece); writeErr != nil {
+		if err := send(c, piece, in.isUrgent(i)); err != nil {
 			break // it has closed: what came before says more
 		}
 	}
 	if in.shut {
-		tcp.CloseWrite()
+		c.CloseWrite()
 	}
 	if in.late {
 		reading.Go(read)
@@ -191,8 +181,21 @@ func exchange(address string, pieces [][]byte, in *input) outcome {
 	return outcome{received, endOf(err)}
 }
 
+// send sends b, its last byte as urgent data if that is so.
+func send(c *harness.Conn, b []byte, urgent bool) error {
+	if !urgent || len(b) == 0 {
+		return c.Write(b)
+	}
+	last := len(b) - 1
+	if err := c.Write(b[:last]); err != nil {
+		return err
+	}
+	return c.SendUrgent(b[last])
+}
+
 // readInSips reads to the end: at first little at a time, with pauses in which the window closes, and then with the window opened.
 func readInSips(c *net.TCPConn) (received []byte, err error) {
+	c.SetReadDeadline(time.Now().Add(harness.Patience))
 	part := make([]byte, 300)
 	for range 20 {
 		n, err := c.Read(part)
@@ -216,15 +219,13 @@ func endOf(err error) string {
 	switch {
 	case err == nil:
 		return "closed"
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case harness.TimedOut(err):
 		return "open, and no answer"
-	case wasReset(err):
+	case harness.WasReset(err):
 		return "reset"
 	}
 	return err.Error()
 }
-
-func wasReset(err error) bool { return strings.Contains(err.Error(), "reset by peer") }
 
 var (
 	dateBegin = []byte("\r\nDate: ")

@@ -37,7 +37,7 @@ func (g generator) input() *input {
 	}
 	if in.late && g.oneIn(20) {
 		// These stay valid: a server need not read without end what comes after a fault.
-		in.bytes = slices.Concat(g.moreThanSocketsHold(), in.bytes)
+		in.bytes = slices.Concat(g.moreThanSocketsHold(in.sips), in.bytes)
 	}
 	in.cuts = g.cuts(len(in.bytes))
 	if g.oneIn(6) {
@@ -46,9 +46,10 @@ func (g generator) input() *input {
 	return in
 }
 
-// moreThanSocketsHold is a request, or some, whose answers have to wait until the client reads.
-func (g generator) moreThanSocketsHold() (requests []byte) {
-	if g.oneIn(2) {
+// moreThanSocketsHold is a request, or some, whose answers have to wait until the client reads. Through a small window the server
+// would soon stop reading, and a client that sends much without reading would wait for it for ever: then it is one short request.
+func (g generator) moreThanSocketsHold(sips bool) (requests []byte) {
+	if sips || g.oneIn(2) {
 		return fmt.Appendf(nil, "GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", 3<<20+g.IntN(4<<20))
 	}
 	for i := range 6 {

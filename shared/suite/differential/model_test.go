@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/http1"
 	"github.com/qps-ladder/qps-ladder/shared/suite"
 )
@@ -87,7 +88,7 @@ func zerosToEnd(body *http1.Body) int {
 
 // check holds what came back to the model of all bytes sent.
 func (m *model) check(received []byte) error {
-	// The content type of an echo may have bytes that ReadAnswer does not expect.
+	// The content type of an echo may have bytes that CheckAnswer does not expect.
 	plain := slices.Clone(received)
 	for i, c := range plain {
 		if c == '\t' || c >= 0x80 {
@@ -96,11 +97,14 @@ func (m *model) check(received []byte) error {
 	}
 	r := bufio.NewReader(bytes.NewReader(plain))
 	for i, want := range m.answers {
-		got, err := suite.ReadAnswer(r, want.bodiless)
+		response, err := harness.ReadResponse(r, want.bodiless)
+		if err == nil {
+			_, err = suite.CheckAnswer(response)
+		}
 		if err != nil {
 			return fmt.Errorf("answer %d of %d: %w", i+1, len(m.answers), err)
 		}
-		if got := (answer{want.bodiless, got.Status < 200, got.Fields["Connection"] == "close"}); got != want {
+		if got := (answer{want.bodiless, response.Status < 200, response.Closes()}); got != want {
 			return fmt.Errorf("answer %d of %d is %+v, want %+v", i+1, len(m.answers), got, want)
 		}
 	}

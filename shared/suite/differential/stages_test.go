@@ -2,8 +2,8 @@ package differential
 
 import (
 	"bytes"
+	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/shared/suite"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // binariesVariable tells the processes that `go test -fuzz` starts where the first one has put the binaries.
@@ -33,22 +33,29 @@ func startStages(t testing.TB) []target {
 	if runtime.GOOS != "linux" {
 		t.Skip("the servers need Linux: there is no epoll here")
 	}
-	folders, err := filepath.Glob(filepath.Join(root, "stage[0-9]*-*"))
+	stages, err := harness.Stages(root)
 	require.NoError(t, err)
-	require.Len(t, folders, 6)
-	binaries := build(t, folders)
+	require.Len(t, stages, 6)
+	binaries := build(t, stages)
 	files := filepath.Join(binaries, "files")
 	var targets []target
-	for i, folder := range folders {
-		name := filepath.Base(folder)
+	for i, name := range stages {
 		// Deadlines are tested elsewhere; here a slow machine must not bring any about.
 		flags := strings.Fields("-idle-timeout 1h -head-timeout 1h -body-timeout 1h -body-total-timeout 1h -write-timeout 1h -linger-timeout 1h")
 		flags = append(flags, "-static", files)
-		s := suite.StartBinary(t, filepath.Join(binaries, name), flags...)
-		targets = append(targets, target{name, s.Addr})
+		start := func(name string, flags ...string) {
+			s, err := harness.StartServer(context.Background(), harness.ServerCommand{Command: harness.Command{Path: filepath.Join(binaries, stages[i]), Args: flags}})
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				if err := s.Stop(); err != nil || s.Stderr() != "" {
+					t.Errorf("%s: %v; standard error: %s", name, err, s.Stderr())
+				}
+			})
+			targets = append(targets, target{name, s.Ready.Address})
+		}
+		start(name, flags...)
 		if i >= 3 {
-			s := suite.StartBinary(t, filepath.Join(binaries, name), append(flags, "-poison")...)
-			targets = append(targets, target{name + " -poison", s.Addr})
+			start(name+" -poison", append(flags, "-poison")...)
 		}
 	}
 	return targets
@@ -71,7 +78,7 @@ func TestMain(m *testing.M) {
 }
 
 // build builds all stages, once for all tests, and says where.
-func build(t testing.TB, folders []string) string {
+func build(t testing.TB, stages []string) string {
 	t.Helper()
 	noteSources(t)
 	built.Lock()
@@ -88,14 +95,7 @@ func build(t testing.TB, folders []string) string {
 	for name, size := range map[string]int{"small.txt": 100, "large.bin": 70_000, "index.html": 0} {
 		require.NoError(t, os.WriteFile(filepath.Join(files, name), bytes.Repeat([]byte("f"), size), 0o600))
 	}
-	arguments := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", into + string(filepath.Separator)}
-	for _, folder := range folders {
-		arguments = append(arguments, "./"+filepath.Base(folder))
-	}
-	c := exec.Command("go", arguments...)
-	c.Dir = root
-	out, err := c.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	require.NoError(t, harness.BuildStages(context.Background(), root, into, stages, "-ldflags=-s -w"))
 	return into
 }
 

@@ -1,0 +1,162 @@
+package site
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
+)
+
+// ablation is bench/variants/ablation.yaml: stages with a part of their step taken back or put in,
+// so that what the parts bring can be measured apart.
+type ablation struct {
+	Variants []variant `yaml:"variants"`
+	Also     []struct {
+		Server   string `yaml:"server"`
+		Workload string `yaml:"workload"`
+	} `yaml:"also"`
+}
+
+type variant struct {
+	harness.Variant `yaml:",inline"`
+
+	Chapter string `yaml:"chapter"` // the stage whose chapter shows it
+	What    string `yaml:"what"`
+	Compare []struct {
+		Workload string `yaml:"workload"`
+		With     string `yaml:"with"`
+	} `yaml:"compare"`
+}
+
+func readAblation(root string) (*ablation, error) {
+	a := &ablation{}
+	path := filepath.Join(root, "bench", "variants", "ablation.yaml")
+	if err := readYAML(path, a); err != nil {
+		return nil, err
+	}
+	compared := map[string]bool{}
+	for _, v := range a.Variants {
+		for _, c := range v.Compare {
+			compared[v.Name], compared[c.With] = true, true
+		}
+	}
+	for _, v := range a.Variants {
+		if v.Name == "" || v.Stage == "" || v.Chapter == "" || v.What == "" || !compared[v.Name] {
+			return nil, fmt.Errorf("%s: variant %q needs chapter, stage, what and compare", path, v.Name)
+		}
+	}
+	return a, nil
+}
+
+// readYAML reads a file that has no fields but those of to.
+func readYAML(path string, to any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(b))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(to); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// ablation builds the variants and measures each beside what it is compared with.
+func (r *refreshing) ablation() error {
+	stages, err := harness.Stages(r.root)
+	if err != nil {
+		return err
+	}
+	a, err := readAblation(r.root)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "building %d stages and %d variants\n", len(stages), len(a.Variants))
+	all, err := run.BuildPeers(r.ctx, r.root, r.work)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].Name = strings.ReplaceAll(all[i].Name, "/", "") // in a key a slash stands between two servers
+	}
+	if err := harness.BuildStages(r.ctx, r.root, r.work, stages); err != nil {
+		return err
+	}
+	for _, s := range stages {
+		all = append(all, run.Server{Name: s, Path: filepath.Join(r.work, s), Admin: true})
+	}
+	for _, v := range a.Variants {
+		source, err := v.Source(r.ctx, r.root)
+		if err != nil {
+			return err
+		}
+		path, err := source.Build(r.ctx, r.work)
+		if err != nil {
+			return err
+		}
+		all = append(all, run.Server{Name: v.Name, Path: path, Args: v.Args, Admin: true})
+	}
+
+	bench := &run.Bench{
+		Rounds: r.Rounds, Time: r.Time, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond,
+		Generator: run.Embedded, Command: r.command, Seed: uint64(time.Now().UnixNano()),
+		Progress: func(p run.Progress) {
+			fmt.Fprintf(os.Stderr, "\rround %d of %d, %d of %d: %s on %s          ", p.Round, p.Rounds, p.Done+1, p.Items, p.Item.Server.Name, p.Item.Workload.Name)
+		},
+	}
+	if r.Quick {
+		bench.Warmup, bench.Duration = 60*time.Millisecond, 150*time.Millisecond
+	}
+	names := dataFiles{stages: stages}
+	put := func(name, on string) error {
+		name = names.server(name)
+		i := slices.IndexFunc(all, func(s run.Server) bool { return s.Name == name })
+		if i < 0 {
+			return fmt.Errorf("ablation.yaml: there is no server %q", name)
+		}
+		w, err := workload.ByName(on)
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(bench.Items, func(i run.Item) bool { return i.Server.Name == name && i.Workload.Name == on }) {
+			bench.Items = append(bench.Items, run.Item{Server: all[i], Workload: w})
+		}
+		return nil
+	}
+	for _, v := range a.Variants {
+		for _, c := range v.Compare {
+			for _, name := range []string{c.With, v.Name} {
+				if err := put(name, c.Workload); err != nil {
+					return err
+				}
+			}
+			for _, metric := range []results.Metric{results.Speed, results.CPU} {
+				bench.Ratios = append(bench.Ratios, results.Ratio{Kind: results.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: names.server(c.With)})
+			}
+		}
+	}
+	for _, item := range a.Also {
+		if err := put(item.Server, item.Workload); err != nil {
+			return err
+		}
+	}
+	d, err := bench.Run(r.ctx)
+	fmt.Fprintln(os.Stderr)
+	if err != nil {
+		return err
+	}
+	d.Command = "make docs-refresh"
+	d.Method.Revision = run.Revision(r.root)
+	return writeData(d, r.data("ablation.json"))
+}

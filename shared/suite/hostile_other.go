@@ -1,0 +1,10 @@
+//go:build !linux
+
+package suite
+
+import "testing"
+
+// Hostile skips: the servers need Linux.
+func Hostile(t *testing.T) { requireLinux(t) }
+
+func actAsFaulty() error { return nil }
