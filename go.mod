@@ -35,6 +35,7 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/vektra/errors v0.0.0-20140903201135-c64d83aba85a // indirect
 	golang.org/x/image v0.46.0 // indirect
+	golang.org/x/term v0.48.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 )
 
