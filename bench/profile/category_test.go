@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // recorded is a profile of stage0 on hello, recorded on Linux 6.18 with perf, or
@@ -21,7 +23,7 @@ func recorded(t *testing.T, tool string) *record {
 	require.NoError(t, err)
 	p, err := parseProfile(b)
 	require.NoError(t, err)
-	o := outcome{requests: 10_000, seconds: 2, counters: counters{Runtime: map[string]int64{"cpu_ns": 200_000_000}, Total: map[string]int64{}}}
+	o := outcome{requests: 10_000, seconds: 2, counters: harness.Reading{Process: harness.ProcessFigures{CPUNanos: 200_000_000}}}
 	r, err := newRecord(p, "stage0-naive", "hello", map[string]string{"perf": "perf (cpu-clock)", "go": goSource}[tool], o)
 	require.NoError(t, err)
 	return r
@@ -35,7 +37,7 @@ func TestCategoriesAddUpToTheWhole(t *testing.T) {
 			require.GreaterOrEqual(t, part, 0.0, category(i))
 			sum += part
 		}
-		require.InEpsilon(t, r.outcome.cpu(), sum, 1e-9, tool)
+		require.InEpsilon(t, r.outcome.cpuNanos(), sum, 1e-9, tool)
 		require.InEpsilon(t, 20_000.0, sum, 1e-9)
 	}
 }
@@ -59,8 +61,8 @@ func TestEveryStackHasOneCategory(t *testing.T) {
 func TestLittleFitsNowhere(t *testing.T) {
 	r := recorded(t, "perf")
 	parts := r.split()
-	require.Less(t, parts[rest]/r.outcome.cpu(), 0.02)
-	require.Less(t, parts[kernelOther]/r.outcome.cpu(), 0.05)
+	require.Less(t, parts[rest]/r.outcome.cpuNanos(), 0.02)
+	require.Less(t, parts[kernelOther]/r.outcome.cpuNanos(), 0.05)
 	for _, c := range []category{
 		kernelSend, kernelSoftirq, kernelReceive, kernelWake, kernelEpollWait, kernelEpollControl, kernelTimer,
 		goScheduler, goMemory, judging, parsing, headMaking, looping,

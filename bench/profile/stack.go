@@ -78,7 +78,7 @@ func (r *record) kernelIsNameless() bool {
 // perRequest is what a weight comes to, in nanoseconds of the server's CPU time
 // per request. The kernel's clock gives the whole, the samples each part of it.
 func (r *record) perRequest(weight int64) float64 {
-	return float64(weight) / float64(r.weight) * r.outcome.cpu()
+	return float64(weight) / float64(r.weight) * r.outcome.cpuNanos()
 }
 
 // frames spells out a sample: an entry for each inlined function too.

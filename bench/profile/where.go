@@ -14,8 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Where records stages under load and prints on what each spends its CPU time, per request. The table is
@@ -42,7 +44,7 @@ func Where(ctx context.Context, o Options, stages []string, profiler string, gue
 		return nil, err
 	}
 	table := newWhereTable(sides)
-	table.text(o.Out, columnsOf(o.Out))
+	table.text(o.Out, console.Columns(o.Out))
 	table.judge(o.Out, guesses)
 	return table, table.write(l.out, o.Tell)
 }
@@ -103,9 +105,9 @@ func newWhereTable(sides [][]*record) *WhereTable {
 	for _, records := range sides {
 		r := records[len(records)-1]
 		t.Workload, t.Source = r.workload, r.source
-		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpu() / 1e3}
+		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpuMicros()}
 		for i, part := range r.split() {
-			share := part / r.outcome.cpu()
+			share := part / r.outcome.cpuNanos()
 			c.Rows = append(c.Rows, WhereRow{
 				Category: category(i).String(), CPU: part / 1e3, Share: share, Ceiling: ceiling(share),
 				Error: 2 * math.Sqrt(share*(1-share)/float64(r.samples)),
@@ -182,7 +184,7 @@ func (t *WhereTable) text(out io.Writer, columns int) {
 func (t *WhereTable) part(out io.Writer, servers []WhereServer) {
 	fmt.Fprintf(out, "%-*s", nameWidth, "")
 	for _, c := range servers {
-		fmt.Fprintf(out, "  %16s", short(c.Server))
+		fmt.Fprintf(out, "  %16s", harness.ShortName(c.Server))
 	}
 	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
 	for range servers {
@@ -250,7 +252,7 @@ func (t *WhereTable) notes() []string {
 	}
 	out := []string{
 		"ceil.: how much faster the server would be if that part cost nothing at all (Amdahl). No change to it can bring more.",
-		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", thousands(least), 100*worst),
+		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", console.Thousands(least), 100*worst),
 	}
 	if least < fewSamples {
 		out = append(out, "These are few samples, too few for the small parts: --duration 20s takes more.")
@@ -263,20 +265,11 @@ func (t *WhereTable) notes() []string {
 	return out
 }
 
-// thousands writes a whole number with separators.
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
 // markdown is the table for a document: µs and part of each server.
 func (t *WhereTable) markdown(out io.Writer) error {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s: µs, part of the whole, and the ceiling of what a change there can bring.\n\n| |", t.Workload, t.Source)
 	for _, c := range t.Servers {
-		fmt.Fprintf(out, " %s |", short(c.Server))
+		fmt.Fprintf(out, " %s |", harness.ShortName(c.Server))
 	}
 	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(t.Servers))+"\n")
 	for _, i := range t.shown() {
@@ -378,7 +371,7 @@ func (t *WhereTable) judge(out io.Writer, guesses map[string]category) {
 		}
 		largest := c.largest()
 		if guessed == largest {
-			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", short(c.Server), largest, percent(c.Rows[largest].Share)))
+			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", harness.ShortName(c.Server), largest, percent(c.Rows[largest].Share)))
 			continue
 		}
 		place := 1
@@ -388,6 +381,6 @@ func (t *WhereTable) judge(out io.Writer, guesses map[string]category) {
 			}
 		}
 		say(out, "", "  ", fmt.Sprintf("%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.",
-			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
+			harness.ShortName(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
 	}
 }

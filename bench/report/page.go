@@ -1,15 +1,13 @@
-package page
+package report
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
-	"os"
-	"path/filepath"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 //go:embed page.html
@@ -32,7 +30,7 @@ type matrixRow struct {
 }
 
 type content struct {
-	Document  *report.Document
+	Document  *results.Document
 	Title     string
 	Machine   string
 	When      string
@@ -42,36 +40,31 @@ type content struct {
 	Latencies []template.HTML
 	Columns   []string
 	Matrix    []matrixRow
-	Tables    []report.Table
+	Tables    []textTable
 }
 
 // HTML writes the page: one file, which asks nobody for anything.
-func HTML(out io.Writer, d *report.Document) error {
+func HTML(out io.Writer, d *results.Document) error {
+	shown := view{d}
 	c := content{
-		Document: d, Title: d.Title(), Machine: d.MachineLine(), When: d.Created.Format("2006-01-02 15:04 UTC"),
-		Style: template.CSS(style), Theme: template.CSS(themes()), Tables: d.Tables(),
+		Document: d, Title: shown.title(), Machine: shown.machineLine(), When: d.Created.Format("2006-01-02 15:04 UTC"),
+		Style: template.CSS(style), Theme: template.CSS(themes()), Tables: shown.tables(),
 	}
-	add := func(to *[]template.HTML, svg []byte, err error, title string) error {
-		if err == nil && svg != nil {
-			*to = append(*to, template.HTML(variables.themed(svg, title)))
+	add := func(to *[]template.HTML, svg string) {
+		if svg != "" {
+			*to = append(*to, template.HTML(svg))
 		}
-		return err
 	}
 	if d.IsLadder() || len(d.Servers) <= 9 {
-		svg, err := progression(d)
-		if err := add(&c.Charts, svg, err, "Requests per second"); err != nil {
-			return err
-		}
+		add(&c.Charts, progression(d, variables, "Requests per second"))
 	}
-	svg, err := ratios(d, report.Target, report.Pair, report.Noise)
-	if err := add(&c.Charts, svg, err, "Ratios with their intervals"); err != nil {
-		return err
-	}
+	add(&c.Charts, ratios(d, variables, "Ratios with their intervals", results.Target, results.Pair, results.Noise))
 	for _, w := range d.Workloads {
-		svg, err := latencies(d, w.Name)
-		if err := add(&c.Latencies, svg, err, "Latency on "+w.Name); err != nil {
+		svg, err := latencies(d, variables, "Latency on "+w.Name, w.Name)
+		if err != nil {
 			return err
 		}
+		add(&c.Latencies, svg)
 	}
 	if len(d.Workloads) > 1 {
 		c.fillMatrix(d)
@@ -79,7 +72,7 @@ func HTML(out io.Writer, d *report.Document) error {
 	return form.Execute(out, c)
 }
 
-func (c *content) fillMatrix(d *report.Document) {
+func (c *content) fillMatrix(d *results.Document) {
 	best := map[string]float64{}
 	for _, w := range d.Workloads {
 		c.Columns = append(c.Columns, w.Name)
@@ -91,27 +84,27 @@ func (c *content) fillMatrix(d *report.Document) {
 		if d.IsTwin(s.Name) {
 			continue
 		}
-		row := matrixRow{Name: report.Label(s.Name)}
+		row := matrixRow{Name: results.Label(s.Name)}
 		for _, w := range d.Workloads {
 			r, ok := d.Row(s.Name, w.Name)
 			if !ok {
 				row.Cells = append(row.Cells, cell{Text: "–", Title: "not measured"})
 				continue
 			}
-			each := cell{Text: report.Number(r.RequestsPerSecond.Median), Title: fmt.Sprintf("%.2f µs of server CPU, p99 %.0f µs", r.ServerCPU.Median, r.P99.Median)}
+			shown := cell{Text: console.Thousands(r.RequestsPerSecond.Median), Title: fmt.Sprintf("%.2f µs of server CPU, p99 %.0f µs", r.ServerCPU.Median, r.P99.Median)}
 			if i := r.RequestsPerSecond; i.Bounded() {
-				each.Title = fmt.Sprintf("%s to %s; %s", report.Number(i.Low), report.Number(i.High), each.Title)
+				shown.Title = fmt.Sprintf("%s to %s; %s", console.Thousands(i.Low), console.Thousands(i.High), shown.Title)
 			}
 			if r.ClientBound {
-				each.Text += "*"
+				shown.Text += "*"
 			}
 			if len(r.Errors) > 0 {
-				each.Text += "!"
+				shown.Text += "!"
 			}
 			if top := best[w.Name]; top > 0 {
-				each.Share = r.RequestsPerSecond.Median / top
+				shown.Share = r.RequestsPerSecond.Median / top
 			}
-			row.Cells = append(row.Cells, each)
+			row.Cells = append(row.Cells, shown)
 		}
 		c.Matrix = append(c.Matrix, row)
 	}
@@ -127,41 +120,4 @@ func themes() string {
 		return text
 	}
 	return ":root{" + rule(light, "light") + "}\n@media (prefers-color-scheme:dark){:root{" + rule(dark, "dark") + "}}\n"
-}
-
-// Write leaves name.html and name.csv in folder, and for the ladder its
-// progression as two SVG files, for light and dark pages. A run that did not
-// complete is called name-partial, as in report.Write.
-func Write(d *report.Document, folder, name string) (paths []string, err error) {
-	if d.Ended != report.Complete {
-		name += "-partial"
-	}
-	write := func(path string, content []byte) {
-		if err == nil {
-			path = filepath.Join(folder, path)
-			if err = os.WriteFile(path, content, 0o644); err == nil {
-				paths = append(paths, path)
-			}
-		}
-	}
-	var page, figures bytes.Buffer
-	if err := HTML(&page, d); err != nil {
-		return nil, fmt.Errorf("cannot make the page: %w", err)
-	}
-	if err := d.CSV(&figures); err != nil {
-		return nil, err
-	}
-	write(name+".html", page.Bytes())
-	write(name+".csv", figures.Bytes())
-	if d.IsLadder() {
-		svg, chartErr := progression(d)
-		if chartErr != nil {
-			return paths, chartErr
-		}
-		if svg != nil {
-			write(name+"-light.svg", light.themed(svg, "Requests per second of each stage"))
-			write(name+"-dark.svg", dark.themed(svg, "Requests per second of each stage"))
-		}
-	}
-	return paths, err
 }

@@ -1,21 +1,19 @@
-package report
+package results
 
 import (
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // busyEnough is the share of their time that the server's CPUs must have been
 // busy for a row to tell of the server and not of the client.
 const busyEnough = 0.95
-
-// calls are the counters that are system calls; vectored writes are among the
-// writes, and every EAGAIN among its calls.
-var calls = []string{"accepts", "closes", "reads", "writes", "epoll_waits", "epoll_ctls", "eventfd_writes", "timerfd_creates", "timerfd_settimes", "shutdowns"}
 
 // Build fills in rows and ratios from the measurements. Ratios must hold what
 // is to be compared: kind, workload, metric, head and base. published is the
@@ -156,8 +154,8 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		for name := range all[0].Counters {
 			r.Counters[name] = each(func(m Measurement) float64 { return m.Counters[name] }).Median
 		}
-		for _, name := range calls {
-			r.SystemCalls += r.Counters[name]
+		for _, call := range harness.SystemCalls {
+			r.SystemCalls += harness.CallsOf(call, r.Counters)
 		}
 		if waits := r.Counters["epoll_waits"]; waits > 0 {
 			r.RequestsPerWait = 1 / waits
@@ -219,4 +217,51 @@ func (d *Document) failures() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// IsLadder tells whether it is a run of the whole ladder.
+func (d *Document) IsLadder() bool {
+	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Step })
+}
+
+// IsTwin tells whether a server is there only to be compared with itself.
+func (d *Document) IsTwin(name string) bool {
+	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Noise && r.Head == name })
+}
+
+// Words says a verdict in words that suit the metric.
+func (r Ratio) Words() string {
+	better := stats.Higher
+	if r.Metric.LessIsBetter() {
+		better = stats.Lower
+	}
+	words := map[Metric][2]string{Speed: {"faster", "slower"}, CPU: {"cheaper", "dearer"}, ClientCost: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}, Median: {"faster", "slower"}, Tail: {"faster", "slower"}}[r.Metric]
+	switch r.Verdict {
+	case stats.Higher, stats.Lower:
+		if r.Kind == Noise {
+			return "noise: the same server"
+		}
+		if r.Verdict == better {
+			return words[0]
+		}
+		return words[1]
+	case stats.CannotTell:
+		return "cannot tell"
+	case stats.TooFew:
+		return "too few rounds"
+	}
+	return string(r.Verdict)
+}
+
+// Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".
+func Label(name string) string {
+	rest, ok := strings.CutPrefix(name, "stage")
+	if !ok {
+		return name
+	}
+	number := strings.TrimLeft(rest, "0123456789")
+	if folder, ok := strings.CutPrefix(number, "-"); ok { // and not that of a flag: "stage1 -acceptor"
+		return strings.TrimSuffix(rest, number) + " " + folder
+	}
+	return rest
 }

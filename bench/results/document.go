@@ -1,6 +1,6 @@
-// Package report holds what a run leaves behind: the document that is written
-// as JSON, and its forms for people.
-package report
+// Package results holds what a run leaves behind: the document that is written as JSON, with the
+// verdicts on its ratios and the notes on what disturbed it. How it is shown is package report's.
+package results
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package report
+package results
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -53,10 +54,10 @@ func (d *Document) remark(published string) {
 		}
 	}
 	if m.Rate > 0 {
-		d.note("An open loop: %s requests a second were due, and latency counts from when each was.", number(m.Rate))
+		d.note("An open loop: %s requests a second were due, and latency counts from when each was.", console.Thousands(m.Rate))
 		for _, r := range d.Rows {
 			if r.Unsent > 0 || r.RequestsPerSecond.Median < 0.99*m.Rate {
-				d.note("%s on %s did not keep up with the rate: %s a second were answered in time.", r.Server, r.Workload, number(r.RequestsPerSecond.Median))
+				d.note("%s on %s did not keep up with the rate: %s a second were answered in time.", r.Server, r.Workload, console.Thousands(r.RequestsPerSecond.Median))
 			}
 		}
 	}
@@ -90,7 +91,7 @@ func (d *Document) remark(published string) {
 			d.note("%s on %s: in %d of %d rounds not one request was answered; such a round is in no ratio.", r.Server, r.Workload, silent, len(d.of(r.Server, r.Workload)))
 		}
 		if i := slices.IndexFunc(d.Workloads, func(w Workload) bool { return w.Name == r.Workload }); r.Reconnects > 0 && !d.Workloads[i].Reconnect {
-			d.note("%s on %s: %s connections had to be made anew, since the server closed them or answered wrongly; its requests paid for that.", r.Server, r.Workload, number(float64(r.Reconnects)))
+			d.note("%s on %s: %s connections had to be made anew, since the server closed them or answered wrongly; its requests paid for that.", r.Server, r.Workload, console.Thousands(float64(r.Reconnects)))
 		}
 		if r.StaleDates > 0 && r.Workload == d.Workloads[0].Name {
 			d.note("%s sends a Date that is not the time: work that the others do is left out.", r.Server)
@@ -112,7 +113,7 @@ func (d *Document) noteNoise() {
 		if r.Kind != Noise || r.Metric != Speed || !r.Ratio.Measured() {
 			continue
 		}
-		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, short(r.Ratio))
+		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, r.Ratio.Compact())
 		if floor := math.Max(math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1)); r.Ratio.Bounded() {
 			text += "; believe no difference below " + percent(floor)
 		}
@@ -132,7 +133,7 @@ func (d *Document) Against(old *Document) {
 		text   string
 		change float64
 	}
-	var apart []difference
+	var differing []difference
 	seen := map[string]bool{}
 	compared, overlapping, widest, largest := 0, 0, 0.0, 0.0
 	for _, now := range d.Ratios {
@@ -156,32 +157,32 @@ func (d *Document) Against(old *Document) {
 			overlapping++
 		}
 		widest = max(widest, before.Spread(), now.Ratio.Spread())
-		apart = append(apart, difference{
-			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, short(before), short(now.Ratio)), change,
+		differing = append(differing, difference{
+			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, before.Compact(), now.Ratio.Compact()), change,
 		})
 	}
 	when := old.Created.Format("2006-01-02 15:04 UTC")
 	switch {
 	case compared == 0:
 		return
-	case len(apart) == 0:
+	case len(differing) == 0:
 		d.note("The run of %s agrees: all %d ratios within %.0f%%, the furthest apart by %.1f%%.", when, compared, 100*agreement, 100*largest)
 		return
 	}
-	slices.SortStableFunc(apart, func(a, b difference) int { return cmp.Compare(b.change, a.change) })
+	slices.SortStableFunc(differing, func(a, b difference) int { return cmp.Compare(b.change, a.change) })
 	const named = 3
 	var texts []string
-	for _, each := range apart[:min(named, len(apart))] {
+	for _, each := range differing[:min(named, len(differing))] {
 		texts = append(texts, each.text)
 	}
 	furthest := ""
-	if len(apart) > named {
+	if len(differing) > named {
 		furthest = ", of which the furthest apart are"
 	}
-	d.note("The run of %s differs by more than %.0f%% in %d of %d ratios%s: %s.", when, 100*agreement, len(apart), compared, furthest, strings.Join(texts, "; "))
+	d.note("The run of %s differs by more than %.0f%% in %d of %d ratios%s: %s.", when, 100*agreement, len(differing), compared, furthest, strings.Join(texts, "; "))
 	if widest > agreement && overlapping > 0 {
-		all := fmt.Sprintf("in %d of these %d", overlapping, len(apart))
-		if overlapping == len(apart) {
+		all := fmt.Sprintf("in %d of these %d", overlapping, len(differing))
+		if overlapping == len(differing) {
 			all = "in all of these"
 		}
 		d.note("The rounds spread by up to %.0f%%, and %s the intervals of both runs overlap: there the two do not contradict each other. More rounds would tell.", 100*widest, all)

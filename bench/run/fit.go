@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -34,7 +34,7 @@ func (b *Bench) Fit(limits load.Limits) error {
 		b.Remarks = append(b.Remarks, limits.Capped(w, max(1, b.loadThreads(w)), true)...)
 	}
 	b.Items = slices.DeleteFunc(b.Items, func(i Item) bool { return skipped[i.Workload.Name] })
-	b.Ratios = slices.DeleteFunc(b.Ratios, func(r report.Ratio) bool { return skipped[r.Workload] })
+	b.Ratios = slices.DeleteFunc(b.Ratios, func(r results.Ratio) bool { return skipped[r.Workload] })
 	if len(b.Items) == 0 && first != nil {
 		return first
 	}
@@ -61,7 +61,7 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 					continue
 				}
 				for _, metric := range b.metrics() {
-					b.compare(report.Pair, w.Name, metric, head, base)
+					b.compare(results.Pair, w.Name, metric, head, base)
 				}
 			}
 		}
@@ -69,18 +69,18 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 			twin := heads[0]
 			twin.Name += Again
 			put(twin)
-			b.compare(report.Noise, w.Name, report.Speed, twin, heads[0])
-			b.compare(report.Noise, w.Name, report.CPU, twin, heads[0])
+			b.compare(results.Noise, w.Name, results.Speed, twin, heads[0])
+			b.compare(results.Noise, w.Name, results.CPU, twin, heads[0])
 		}
 	}
 }
 
 // metrics are what a comparison looks at: at a given rate the requests per second are known beforehand.
-func (b *Bench) metrics() []report.Metric {
+func (b *Bench) metrics() []results.Metric {
 	if b.Rate > 0 {
-		return []report.Metric{report.CPU, report.Median, report.Tail}
+		return []results.Metric{results.CPU, results.Median, results.Tail}
 	}
-	return []report.Metric{report.Speed, report.CPU}
+	return []results.Metric{results.Speed, results.CPU}
 }
 
 // Scale puts stages with several numbers of workers into b, each against the
@@ -97,16 +97,16 @@ func (b *Bench) Scale(stages []Server, workers []int, workloads []workload.Workl
 				each := with(s, n)
 				b.Items = append(b.Items, Item{Server: each, Workload: w})
 				if each.Name != first.Name {
-					b.compare(report.Pair, w.Name, report.Speed, each, first)
+					b.compare(results.Pair, w.Name, results.Speed, each, first)
 				}
 				if s.Name != stages[0].Name {
-					b.compare(report.Pair, w.Name, report.Speed, each, with(stages[0], n))
+					b.compare(results.Pair, w.Name, results.Speed, each, with(stages[0], n))
 				}
 			}
 		}
 		twin := with(stages[0], workers[0])
 		twin.Name += Again
 		b.Items = append(b.Items, Item{Server: twin, Workload: w})
-		b.compare(report.Noise, w.Name, report.Speed, twin, with(stages[0], workers[0]))
+		b.compare(results.Noise, w.Name, results.Speed, twin, with(stages[0], workers[0]))
 	}
 }

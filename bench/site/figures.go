@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -24,23 +24,23 @@ const (
 
 var namedFiles = []string{splitName, peersName}
 
-// results answers what chapters quote from the results files.
-type results struct {
-	documents []*report.Document
+// dataFiles answers what chapters quote from the results files.
+type dataFiles struct {
+	documents []*results.Document
 	files     []string
-	stages    []string            // folders
-	named     map[string]*results // of namedFiles; empty in each of them
+	stages    []string              // folders
+	named     map[string]*dataFiles // of namedFiles; empty in each of them
 }
 
-func readResults(root string, stages []string) (*results, error) {
-	r := &results{stages: stages, named: map[string]*results{}}
+func readResults(root string, stages []string) (*dataFiles, error) {
+	r := &dataFiles{stages: stages, named: map[string]*dataFiles{}}
 	for _, file := range resultFiles {
 		if err := r.read(root, file); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range namedFiles {
-		r.named[name] = &results{stages: stages}
+		r.named[name] = &dataFiles{stages: stages}
 		if err := r.named[name].read(root, name+".json"); err != nil {
 			return nil, err
 		}
@@ -48,8 +48,8 @@ func readResults(root string, stages []string) (*results, error) {
 	return r, nil
 }
 
-func (r *results) read(root, file string) error {
-	d, err := report.Read(filepath.Join(root, "docs", "data", file))
+func (r *dataFiles) read(root, file string) error {
+	d, err := results.Read(filepath.Join(root, "docs", "data", file))
 	if err != nil {
 		return fmt.Errorf("no figures to quote: %w; make docs-refresh measures them", err)
 	}
@@ -59,7 +59,7 @@ func (r *results) read(root, file string) error {
 }
 
 // apart finds the file that a key begins with, and the rest of the key.
-func (r *results) apart(key string) (of *results, rest string) {
+func (r *dataFiles) apart(key string) (of *dataFiles, rest string) {
 	name, rest, _ := strings.Cut(key, ".")
 	return r.named[name], rest
 }
@@ -77,9 +77,9 @@ func (f figure) html() string {
 
 // server spells a short name out: "stage1" is the stage's folder, and
 // "stage5 again" the second appearance of one.
-func (r *results) server(short string) string {
+func (r *dataFiles) server(short string) string {
 	for _, d := range r.documents {
-		if slices.ContainsFunc(d.Servers, func(s report.Server) bool { return s.Name == short }) {
+		if slices.ContainsFunc(d.Servers, func(s results.Server) bool { return s.Name == short }) {
 			return short
 		}
 	}
@@ -96,7 +96,7 @@ func (r *results) server(short string) string {
 }
 
 // short is the other way round: "stage1" for a stage's folder.
-func (r *results) short(server string) string {
+func (r *dataFiles) short(server string) string {
 	if slices.Contains(r.stages, server) {
 		server, _, _ = strings.Cut(server, "-")
 	}
@@ -104,7 +104,7 @@ func (r *results) short(server string) string {
 }
 
 // with finds the first document that has all the servers under a workload.
-func (r *results) with(workload string, servers ...string) (*report.Document, string, error) {
+func (r *dataFiles) with(workload string, servers ...string) (*results.Document, string, error) {
 	for i, d := range r.documents {
 		if !slices.ContainsFunc(servers, func(s string) bool {
 			_, ok := d.Row(r.server(s), workload)
@@ -125,7 +125,7 @@ func (r *results) with(workload string, servers ...string) (*report.Document, st
 //
 // A further ".short" leaves the interval out, ".percent" writes a ratio as a
 // change in percent, ".interval" gives a metric its interval.
-func (r *results) figure(key string) (figure, error) {
+func (r *dataFiles) figure(key string) (figure, error) {
 	if of, rest := r.apart(key); of != nil {
 		return of.figure(rest)
 	}
@@ -179,7 +179,7 @@ func (r *results) figure(key string) (figure, error) {
 }
 
 // metricOf picks a metric of a row, and how it is written.
-func metricOf(row report.Row, name string) (stats.Interval, func(float64) string, error) {
+func metricOf(row results.Row, name string) (stats.Interval, func(float64) string, error) {
 	exact := func(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
 	switch name {
 	case "qps":
@@ -214,25 +214,25 @@ func metricOf(row report.Row, name string) (stats.Interval, func(float64) string
 }
 
 // ratio is head over base, paired round by round.
-func (r *results) ratio(workload, head, base, metric string) (stats.Interval, string, error) {
+func (r *dataFiles) ratio(workload, head, base, metric string) (stats.Interval, string, error) {
 	d, file, err := r.with(workload, head, base)
 	if err != nil {
 		return stats.Interval{}, "", err
 	}
-	of := func(m report.Measurement) float64 { return 0 }
+	of := func(m results.Measurement) float64 { return 0 }
 	switch metric {
 	case "ratio":
-		of = func(m report.Measurement) float64 { return m.RequestsPerSecond }
+		of = func(m results.Measurement) float64 { return m.RequestsPerSecond }
 	case "cpu":
-		of = func(m report.Measurement) float64 { return m.ServerCPU }
+		of = func(m results.Measurement) float64 { return m.ServerCPU }
 	case "client-cpu":
-		of = func(m report.Measurement) float64 { return m.ClientCPU }
+		of = func(m results.Measurement) float64 { return m.ClientCPU }
 	case "p50":
-		of = func(m report.Measurement) float64 { return float64(m.Latency.P50) }
+		of = func(m results.Measurement) float64 { return float64(m.Latency.P50) }
 	case "p99":
-		of = func(m report.Measurement) float64 { return float64(m.Latency.P99) }
+		of = func(m results.Measurement) float64 { return float64(m.Latency.P99) }
 	case "resident":
-		of = func(m report.Measurement) float64 { return m.ResidentPerConnection }
+		of = func(m results.Measurement) float64 { return m.ResidentPerConnection }
 	default:
 		return stats.Interval{}, "", fmt.Errorf("there is no ratio of %q", metric)
 	}
@@ -256,7 +256,7 @@ func (r *results) ratio(workload, head, base, metric string) (stats.Interval, st
 }
 
 // verdict puts into words what a ratio allows to be said.
-func (r *results) verdict(key string) (string, error) {
+func (r *dataFiles) verdict(key string) (string, error) {
 	if of, rest := r.apart(key); of != nil {
 		return of.verdict(rest)
 	}
@@ -280,7 +280,7 @@ func (r *results) verdict(key string) (string, error) {
 }
 
 // about answers what is not a measured value: the machine and the method.
-func (r *results) about(which, name string) (string, error) {
+func (r *dataFiles) about(which, name string) (string, error) {
 	d := r.documents[0]
 	if which == "ablation" && len(r.documents) > 1 {
 		d = r.documents[1]

@@ -108,7 +108,7 @@ type Site struct {
 type builder struct {
 	root      string
 	stages    []string
-	results   *results
+	results   *dataFiles
 	documents *documents
 	tests     testNames
 	variants  *variantsFile

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -133,7 +133,7 @@ func (b *builder) readme(name, text string) (string, error) {
 }
 
 // plain is a figure as it stands in plain text: 1.28 [1.18–1.36].
-func (r *results) plain(key string) (string, error) {
+func (r *dataFiles) plain(key string) (string, error) {
 	f, err := r.figure(key)
 	if err != nil {
 		return "", err
@@ -183,7 +183,7 @@ func (b *builder) ladderTable() (string, error) {
 			step, target = brackets(ratio), targets(d, stage)
 		}
 		published := "–"
-		if at := slices.IndexFunc(d.Servers, func(s report.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
+		if at := slices.IndexFunc(d.Servers, func(s results.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
 			published = d.Servers[at].Published
 		}
 		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, wholeNumber(row.RequestsPerSecond.Median), step, target,
@@ -215,16 +215,16 @@ func (b *builder) ladderTable() (string, error) {
 }
 
 // targets says what a step brought where it must show.
-func targets(d *report.Document, stage string) string {
+func targets(d *results.Document, stage string) string {
 	var out []string
 	for _, r := range d.Ratios {
 		switch {
-		case r.Kind != report.Target || r.Head != stage:
-		case r.Metric == report.HeldMemory:
+		case r.Kind != results.Target || r.Head != stage:
+		case r.Metric == results.HeldMemory:
 			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", wholeNumber(r.BaseValue), wholeNumber(r.HeadValue)))
-		case r.Metric == report.Speed && r.Workload == "hello":
+		case r.Metric == results.Speed && r.Workload == "hello":
 			out = append(out, "hello: the same")
-		case r.Metric == report.Speed:
+		case r.Metric == results.Speed:
 			out = append(out, r.Workload+": "+brackets(r.Ratio))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -82,7 +82,7 @@ func (r *Refresh) ladder(ctx context.Context, root, command, data string) error 
 	if err := r.measure(ctx, root, command, "run", "--out", work); err != nil {
 		return fmt.Errorf("the ladder could not be measured: %w", err)
 	}
-	d, err := report.Read(filepath.Join(work, "ladder.json"))
+	d, err := results.Read(filepath.Join(work, "ladder.json"))
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (r *Refresh) apart(ctx context.Context, root, command, data, name string, a
 	if err := r.measure(ctx, root, command, append(args, "--out", work)...); err != nil {
 		return err
 	}
-	d, err := report.Read(filepath.Join(work, args[0]+".json"))
+	d, err := results.Read(filepath.Join(work, args[0]+".json"))
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *Refresh) measure(ctx context.Context, root, command string, args ...str
 
 // keep writes a document without what no chapter quotes, which is most of its
 // bytes: the histograms and counters of single measurements.
-func keep(d *report.Document, path string) error {
+func keep(d *results.Document, path string) error {
 	for i := range d.Measurements {
 		d.Measurements[i].Histogram, d.Measurements[i].Counters, d.Measurements[i].LoopRequests = "", nil, nil
 	}
@@ -175,7 +175,7 @@ func (r *Refresh) ablation(ctx context.Context, root, command, data string) erro
 		s.Name = strings.ReplaceAll(s.Name, "/", "") // in a key a slash stands between two servers
 		servers[s.Name] = s
 	}
-	names := results{stages: folders}
+	names := dataFiles{stages: folders}
 	bench := &run.Bench{
 		Rounds: r.Rounds, Time: r.Time, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond,
 		Generator: run.Embedded, Command: command, Seed: uint64(time.Now().UnixNano()),
@@ -210,8 +210,8 @@ func (r *Refresh) ablation(ctx context.Context, root, command, data string) erro
 					return err
 				}
 			}
-			for _, metric := range []report.Metric{report.Speed, report.CPU} {
-				bench.Ratios = append(bench.Ratios, report.Ratio{Kind: report.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: with})
+			for _, metric := range []results.Metric{results.Speed, results.CPU} {
+				bench.Ratios = append(bench.Ratios, results.Ratio{Kind: results.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: with})
 			}
 		}
 	}

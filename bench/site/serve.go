@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Serve serves a built site until ctx is done, with Go's file server. Only
@@ -64,7 +65,7 @@ func ServeByStage(ctx context.Context, root, folder, stage, address string, out 
 	if err != nil {
 		return err
 	}
-	name, err := run.PickStage(all, stage)
+	name, err := harness.PickStage(all, stage)
 	if err != nil {
 		return err
 	}

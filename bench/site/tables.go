@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -57,7 +57,7 @@ func (b *builder) countersTable(workload string, servers []string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	rows := make([]report.Row, len(servers))
+	rows := make([]results.Row, len(servers))
 	head := []string{"per request on " + html.EscapeString(workload)}
 	for i, s := range servers {
 		rows[i], _ = d.Row(b.results.server(s), workload)
@@ -67,7 +67,7 @@ func (b *builder) countersTable(workload string, servers []string) (string, erro
 		head = append(head, html.EscapeString(s))
 	}
 	g := newGrid("numbers", head...)
-	line := func(name string, value func(report.Row) float64) {
+	line := func(name string, value func(results.Row) float64) {
 		cells := []string{name}
 		var previous string
 		for _, row := range rows {
@@ -81,11 +81,11 @@ func (b *builder) countersTable(workload string, servers []string) (string, erro
 		g.row(cells...)
 	}
 	for _, c := range callNames {
-		line(c.name, func(r report.Row) float64 { return r.Counters[c.counter] })
+		line(c.name, func(r results.Row) float64 { return r.Counters[c.counter] })
 	}
-	line("all system calls", func(r report.Row) float64 { return r.SystemCalls })
+	line("all system calls", func(r results.Row) float64 { return r.SystemCalls })
 	for _, c := range otherCounters {
-		line(c.name, func(r report.Row) float64 { return r.Counters[c.counter] })
+		line(c.name, func(r results.Row) float64 { return r.Counters[c.counter] })
 	}
 	return g.String(), nil
 }
@@ -130,19 +130,19 @@ func (b *builder) resultTable(stage string) (string, error) {
 		}
 	}
 	for _, t := range b.results.documents[0].Ratios {
-		if t.Kind != report.Target || t.Head != b.results.server(stage) || t.Workload == "hello" {
+		if t.Kind != results.Target || t.Head != b.results.server(stage) || t.Workload == "hello" {
 			continue
 		}
 		w := html.EscapeString(t.Workload)
 		switch t.Metric {
-		case report.Speed:
+		case results.Speed:
 			if err := add("requests per second, "+w, t.Workload, "qps", "ratio", false); err != nil {
 				return "", err
 			}
 			if err := add("server CPU per request, "+w, t.Workload, "cpu", "cpu", true); err != nil {
 				return "", err
 			}
-		case report.HeldMemory:
+		case results.HeldMemory:
 			g.row("buffer bytes an idle connection holds, "+w, wholeNumber(t.BaseValue), wholeNumber(t.HeadValue), "", "")
 		}
 	}
@@ -258,7 +258,7 @@ func (b *builder) progression() (string, error) {
 	d := b.results.documents[0]
 	var out strings.Builder
 	most := 0.0
-	rows := make([]report.Row, len(b.stages))
+	rows := make([]results.Row, len(b.stages))
 	for i, s := range b.stages {
 		row, ok := d.Row(s, "hello")
 		if !ok {

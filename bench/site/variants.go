@@ -77,7 +77,7 @@ func readVariants(root string) (*variantsFile, error) {
 
 // overlay is the files of the variant that differ from its stage's, by path.
 func (v variant) overlay(root string, stages []string) (map[string]string, error) {
-	r := results{stages: stages}
+	r := dataFiles{stages: stages}
 	folder := filepath.Join(root, r.server(v.Stage))
 	texts := map[string]string{}
 	for _, name := range v.Files {
@@ -138,7 +138,7 @@ func (v variant) build(ctx context.Context, root, folder string, stages []string
 		return "", err
 	}
 	path = filepath.Join(folder, v.Name)
-	r := results{stages: stages}
+	r := dataFiles{stages: stages}
 	args := []string{"build", "-buildvcs=false", "-overlay", list, "-o", path, "./" + r.server(v.Stage)}
 	if folder == "" {
 		// Compiles, and leaves the linking out, which takes longer.

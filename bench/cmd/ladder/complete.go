@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/bench/workshop"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // completion is how a shell is told what could follow.
@@ -33,11 +33,11 @@ const unlimited = 1 << 20
 // completeStages offers the stages' numbers.
 func completeStages(most int) completion {
 	return complete(most, func(*cobra.Command) (words []string) {
-		root, err := run.Root()
+		root, err := harness.FindRoot()
 		if err != nil {
 			return nil
 		}
-		all, err := run.Stages(root)
+		all, err := harness.Stages(root)
 		if err != nil {
 			return nil
 		}

@@ -14,8 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // What these tests measure is too short to be worth anything: they hold the commands to what they print and write.
@@ -42,7 +43,7 @@ func ladder(t *testing.T, folder string, env []string, args ...string) (stdout, 
 
 func testRoot(t *testing.T) string {
 	t.Helper()
-	root, err := run.Root()
+	root, err := harness.FindRoot()
 	require.NoError(t, err)
 	return root
 }
@@ -57,14 +58,14 @@ func read(t *testing.T, path ...string) string {
 // make ladder: builds, measures, prints and writes.
 func TestRunEndToEnd(t *testing.T) {
 	root, folder := testRoot(t), t.TempDir()
-	names, err := run.Stages(root)
+	names, err := harness.Stages(root)
 	require.NoError(t, err)
 	out, complaints, err := ladder(t, root, nil, append([]string{"run", "--ceiling=false", "--out", folder}, strings.Fields(short)...)...)
 	require.NoError(t, err, "%s%s", out, complaints)
 
-	d, err := report.Read(filepath.Join(folder, "ladder.json"))
+	d, err := results.Read(filepath.Join(folder, "ladder.json"))
 	require.NoError(t, err)
-	require.Equal(t, report.Complete, d.Ended)
+	require.Equal(t, results.Complete, d.Ended)
 	require.Equal(t, 1, d.Method.Rounds)
 	require.Equal(t, "ladder run --ceiling=false --out "+folder+" "+short, d.Command)
 	require.NotEmpty(t, d.Measurements)
@@ -89,7 +90,7 @@ func TestRunEndToEnd(t *testing.T) {
 	for _, name := range names[1:] {
 		targets := 0
 		for _, r := range d.Ratios {
-			if r.Kind == report.Target && r.Head == name {
+			if r.Kind == results.Target && r.Head == name {
 				targets++
 			}
 		}
@@ -119,7 +120,7 @@ func TestCompareEndToEnd(t *testing.T) {
 	for again := range 2 {
 		out, complaints, err := ladder(t, root, nil, strings.Fields("compare 0 1 --rounds 6 --duration 50ms --warmup 5ms --seed 7 --out "+folder)...)
 		require.NoError(t, err, "%s%s", out, complaints)
-		d, err := report.Read(filepath.Join(folder, "compare.json"))
+		d, err := results.Read(filepath.Join(folder, "compare.json"))
 		require.NoError(t, err)
 		require.Len(t, d.Measurements, 6*3)
 		require.EqualValues(t, 7, d.Method.Seed)
@@ -147,7 +148,7 @@ var marks = regexp.MustCompile(`(?s)(<!--(?:figure|cite|ladder)(?: [^<>]*?)?-->)
 func TestRefreshEndToEnd(t *testing.T) {
 	root, clone := testRoot(t), t.TempDir()
 	copyTree(t, root, clone)
-	names, err := run.Stages(root)
+	names, err := harness.Stages(root)
 	require.NoError(t, err)
 
 	// A README that an earlier hand has spoilt between the marks, and only there.
@@ -161,7 +162,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 	require.NoError(t, err, "%s%s", out, complaints)
 	require.Contains(t, out, "new figures in README.md")
 
-	d, err := report.Read(filepath.Join(clone, "docs", "data", "ladder.json"))
+	d, err := results.Read(filepath.Join(clone, "docs", "data", "ladder.json"))
 	require.NoError(t, err)
 	require.True(t, d.Created.After(began), "measured anew")
 	require.Equal(t, "make ladder QUICK=1", d.Command)
@@ -218,9 +219,9 @@ func TestRefreshOfEverything(t *testing.T) {
 		return err
 	}))
 	for _, name := range []string{"ladder", "split", "peers", "ablation"} {
-		d, err := report.Read(filepath.Join(clone, "docs", "data", name+".json"))
+		d, err := results.Read(filepath.Join(clone, "docs", "data", name+".json"))
 		require.NoError(t, err)
-		require.Equal(t, report.Complete, d.Ended, name)
+		require.Equal(t, results.Complete, d.Ended, name)
 		require.Equal(t, 1, d.Method.Rounds, name)
 	}
 	require.True(t, json.Valid([]byte(read(t, clone, "docs", "data", "where.json"))))
