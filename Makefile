@@ -2,9 +2,13 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
+.PHONY: help ladder compare peers scale mix guard workloads report where flame syscalls allocs stat wrong-turn \
+  docs docs-build docs-check docs-refresh docs-readmes exercise check hint watch solution reset submit progress classroom \
+  workshop-proof build run test race diff vet fmt lint cross fuzz soak ci clean
 
-GO  ?= go
-bin := bench/out/bin
+GO    ?= go
+bin   := bench/out/bin
+comma := ,
 
 ifneq ($(MAKECMDGOALS),)
   ifeq ($(shell command -v $(GO) 2>/dev/null),)
@@ -15,123 +19,69 @@ ifneq ($(MAKECMDGOALS),)
 endif
 
 # "3" or "stage3" to "stage3-native-parser"; nothing if there is no such stage.
-folder  = $(patsubst %/,%,$(firstword $(wildcard stage$(patsubst stage%,%,$(1))-*/)))
+folder  = $(patsubst %/,%,$(firstword $(wildcard stage$(patsubst stage%,%,$(firstword $(subst -, ,$(1))))-*/)))
 stages := $(sort $(foreach each,$(wildcard stage*-*/),$(firstword $(subst -, ,$(each)))))
 
 # Stops in one line when there is none; `go env CC` names the compiler even when it is missing.
 c_compiler = $(if $(shell command -v $(firstword $(shell $(GO) env CC)) 2>/dev/null),,\
   $(error the race detector needs a C compiler: install gcc, as with "apt-get install gcc"))
 
-# ------------------------------------------------------------------ one stage
-# In `make stage3 run` the words after the stage say what to do with it. `run` and the rest are
-# targets of their own only then, since `make test` is about everything.
+# Builds the ladder command and becomes it, so that signals reach it alone.
+commit  = $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
+command = $(GO) build -ldflags '-X main.commit=$(commit)' -o $(bin)/ ./bench/cmd/ladder
+tool    = @[ -e $(bin)/ladder ] || echo "building the ladder command, which takes a while the first time" >&2; $(command) && exec $(bin)/ladder
 
+# WORKLOAD, QUICK and ARGS (flags of the subcommand, see `ladder NAME --help`) pass through.
+on    = $(filter-out 0 no,$(1))
+flags = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(ARGS)
+quick = $(if $(call on,$(QUICK)),--quick) $(flags)
+list  = $(subst $(comma), ,$(1))
+
+# In `make stage3 run` the words after the stage say what to do with it.
 ifneq ($(filter stage%,$(MAKECMDGOALS)),)
 
 stage := $(firstword $(MAKECMDGOALS))
 verbs := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
-here  := $(if $(filter stage%,$(stage)),$(call folder,$(firstword $(subst -, ,$(stage)))))
+here  := $(call folder,$(stage))
 
-ifeq ($(filter stage%,$(stage)),)
-  $(error write the stage first: make $(firstword $(filter stage%,$(verbs))) $(stage))
-endif
-ifeq ($(here),)
-  $(error there is no $(stage): choose one of $(stages))
-endif
-ifneq ($(filter-out build run test race,$(verbs)),)
-  $(error $(firstword $(filter-out build run test race,$(verbs))) is nothing to do with a stage: make $(stage) run, test, race or build)
-endif
+$(if $(filter stage%,$(stage)),,$(error write the stage first: make $(firstword $(filter stage%,$(verbs))) $(stage)))
+$(if $(here),,$(error there is no $(stage): choose one of $(stages)))
+$(foreach verb,$(filter-out build run test race,$(verbs)),$(error $(verb) is nothing to do with a stage: make $(stage) run, test, race or build))
 
-.PHONY: $(stage) build run test race
-
-ifeq ($(verbs),)
-$(stage): run
-else
-$(stage):
-	@:
-endif
-
-build:
-	@$(GO) build -o $(bin)/ ./$(here)
-	@echo built $(bin)/$(here)
-
-# exec: the server is make's own child, which make ends when it is told to end. -foreground: Ctrl-C reaches
-# the server alone; make would take it as a failure.
+.PHONY: $(stage)
+$(stage): $(if $(filter-out $(stage),$(MAKECMDGOALS)),,run) ; @:
+build: ; @$(GO) build -o $(bin)/ ./$(here) && echo built $(bin)/$(here)
+# -foreground: Ctrl-C reaches the server alone; make would take it as a failure.
 run:
 	@$(GO) build -o $(bin)/ ./$(here)
 	@exec $(bin)/$(here) -foreground $(if $(ADDR),-addr $(ADDR)) $(if $(WORKERS),-workers $(WORKERS)) $(ARGS)
-
-test:
-	$(GO) test ./$(here) $(ARGS)
-
-race:
-	$(c_compiler)CGO_ENABLED=1 $(GO) test -race ./$(here) $(ARGS)
+test: ; $(GO) test ./$(here) $(ARGS)
+race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race ./$(here) $(ARGS)
 
 else
-# ----------------------------------------------------------------- everything
 
-comma := ,
+help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a, " [|] "); printf "  make %-23s %s\n", a[1], a[2]}' $(firstword $(MAKEFILE_LIST))
 
-.PHONY: help ladder compare peers scale mix guard workloads report FORCE build test race diff vet fmt lint cross ci clean \
-  flame where syscalls allocs stat wrong-turn docs docs-build docs-check docs-refresh docs-readmes fuzz soak \
-  exercise check hint watch solution reset submit progress classroom workshop-proof
-
-help:
-	@while IFS= read -r line; do \
-	  case "$$line" in \
-	    '### '*) printf '\n%s\n' "$${line#'### '}" ;; \
-	    '## '*) line="$${line#'## '}"; printf '  make %-23s %s\n' "$${line%% | *}" "$${line#* | }" ;; \
-	  esac; \
-	done < $(firstword $(MAKEFILE_LIST))
-
-### Measure
+### Measure. WORKLOAD=browser, QUICK=1 and ARGS pass through
 ## ladder | all six stages measured side by side: 3 minutes
 ## ladder QUICK=1 | a first table, in 40 seconds
 ## ladder LOAD=wrk | with wrk in place of the built-in load generator
-ladder:
-	@$(GO) build -o $(bin)/ ./bench/cmd/ladder
-	@exec $(bin)/ladder run $(if $(filter-out 0 no,$(QUICK)),--quick) $(if $(LOAD),--load $(LOAD)) $(ARGS)
-
-# The rest of the bench. WORKLOAD and ARGS (flags of the subcommand, see `ladder NAME --help`) pass through.
-measured = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(if $(filter-out 0 no,$(QUICK)),--quick) $(ARGS)
-
-$(bin)/ladder: FORCE
-	@[ -e $@ ] || echo "building the ladder command, which takes a while the first time" >&2
-	@$(GO) build -o $(bin)/ ./bench/cmd/ladder
-
-FORCE:
-
-## compare A=2 B=3 | one stage against another; also WORKLOAD=browser
+ladder: ; $(tool) run $(if $(LOAD),--load $(LOAD)) $(quick)
+## compare A=2 B=3 | one stage against another
 ## compare BASE=HEAD~1 | stage5 against itself at another commit; also STAGE=4
-compare: $(bin)/ladder
-	$(if $(or $(and $(A),$(B)),$(BASE)),,$(error which two? make compare A=2 B=3, or make compare BASE=HEAD~1 STAGE=5))
-	@exec $(bin)/ladder compare $(if $(BASE),--base $(BASE) --stage $(or $(STAGE),5),$(A) $(B)) $(measured)
-
+compare: ; $(tool) compare $(A) $(B) $(if $(BASE),$(or $(STAGE),5) --base $(BASE)) $(quick)
 ## peers | net/http, fasthttp, gnet, nbio and bare C beside stages
-peers: $(bin)/ladder
-	@exec $(bin)/ladder peers $(measured)
-
-## scale LOOPS=1,2,4,8 | stage1 with several numbers of workers; also STAGE=0,1
-scale: $(bin)/ladder
-	@exec $(bin)/ladder scale $(if $(STAGE),--stage $(STAGE)) $(if $(LOOPS),--workers $(LOOPS)) $(measured)
-
-## mix BASE=0 FROM=3 | one stage with FILES=request.go,head.go of another
-mix: $(bin)/ladder
-	$(if $(and $(BASE),$(FROM),$(FILES)),,$(error mix what? make mix BASE=0 FROM=3 FILES=request.go$(comma)head.go))
-	@exec $(bin)/ladder mix --base $(BASE) --from $(FROM) --files $(FILES) $(measured)
-
+peers: ; $(tool) peers $(quick)
+## scale WORKERS=1,2,4,8 | stage1 with several numbers of workers; also STAGE=0,1
+scale: ; $(tool) scale $(call list,$(STAGE)) $(if $(WORKERS),--workers $(WORKERS)) $(quick)
+## mix A=0 B=3 | stage A with FILES=request.go,head.go of stage B
+mix: ; $(tool) mix $(A) $(B) $(if $(FILES),--files $(FILES)) $(quick)
 ## guard BASE=HEAD~1 | is anything slower than at that commit? ARGS=--strict
-guard: $(bin)/ladder
-	$(if $(BASE),,$(error against which commit? make guard BASE=HEAD~1))
-	@exec $(bin)/ladder guard --base $(BASE) $(if $(STAGE),--stage $(STAGE)) $(ARGS)
-
-## workloads | what servers can be driven with
-workloads: $(bin)/ladder
-	@exec $(bin)/ladder workloads
-
+guard: ; $(tool) guard $(call list,$(STAGE)) $(if $(BASE),--base $(BASE)) $(quick)
 ## report FILE=run.json | page, CSV and charts of a run, made anew
-report: $(bin)/ladder
-	@exec $(bin)/ladder report $(or $(FILE),bench/out/ladder.json) $(ARGS)
+report: ; $(tool) report $(or $(FILE),bench/out/ladder.json) $(ARGS)
+## workloads | what servers can be driven with
+workloads: ; $(tool) workloads
 
 ### See where the time goes. WORKLOAD=browser and ARGS pass through
 ## where | CPU per request by category; GUESS=1 asks first
@@ -140,20 +90,8 @@ report: $(bin)/ladder
 ## allocs STAGE=1 | heap allocations by site; without STAGE all
 ## stat STAGE=5 | instructions and cycles per request, by perf
 ## wrong-turn NAME=router | what did not help; without NAME a list
-profiled = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(ARGS)
-
-flame: $(bin)/ladder
-	$(if $(or $(STAGE),$(and $(A),$(B))),,$(error of which stage? make flame STAGE=3, or make flame A=2 B=3))
-	@exec $(bin)/ladder flame $(or $(STAGE),$(A) $(B)) $(profiled)
-
-where: $(bin)/ladder
-	@exec $(bin)/ladder where $(STAGE) $(if $(filter-out 0 no,$(GUESS)),--guess) $(profiled)
-
-syscalls allocs stat: $(bin)/ladder
-	@exec $(bin)/ladder $@ $(STAGE) $(profiled)
-
-wrong-turn: $(bin)/ladder
-	@exec $(bin)/ladder wrong-turn $(NAME) $(ARGS)
+where flame syscalls allocs stat: ; $(tool) $@ $(call list,$(STAGE)) $(A) $(B) $(if $(call on,$(GUESS)),--guess) $(flags)
+wrong-turn: ; $(tool) $@ $(NAME) $(ARGS)
 
 ### Read
 ## docs | builds the site and serves it; STAGE=5: with that server
@@ -161,11 +99,8 @@ wrong-turn: $(bin)/ladder
 ## docs-check | links, figures, hunks and commands of the docs
 ## docs-refresh | measures anew every figure that the docs quote
 ## docs-readmes | writes the READMEs' figures from docs/data
-docs: $(bin)/ladder
-	@exec $(bin)/ladder docs serve $(if $(STAGE),--stage $(STAGE)) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
-
-docs-build docs-check docs-refresh docs-readmes: $(bin)/ladder
-	@exec $(bin)/ladder docs $(subst docs-,,$@) $(ARGS)
+docs: ; $(tool) docs serve $(STAGE) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
+docs-build docs-check docs-refresh docs-readmes: ; $(tool) docs $(subst docs-,,$@) $(ARGS)
 
 ### Workshop. N is the exercise
 ## exercise | what there is
@@ -179,26 +114,14 @@ docs-build docs-check docs-refresh docs-readmes: $(bin)/ladder
 ## progress | what is done
 ## classroom FILES='*.json' | what was handed in, in one table
 ## workshop-proof | every start fails, every reference passes
-numbered = $(or $(N),$(error which exercise? make $@ N=1; make exercise lists them))
-
-exercise: $(bin)/ladder
-	@exec $(bin)/ladder exercise $(N) $(ARGS)
-
-hint watch solution reset submit: $(bin)/ladder
-	@exec $(bin)/ladder $@ $(numbered) $(ARGS)
-
-check: $(bin)/ladder
-	@exec $(bin)/ladder check $(numbered) $(if $(filter-out 0 no,$(MEASURE)),--measure) $(ARGS)
-
-progress: $(bin)/ladder
-	@exec $(bin)/ladder progress
-
-classroom: $(bin)/ladder
-	$(if $(FILES),,$(error of which files? make classroom FILES="results/*.json"))
-	@exec $(bin)/ladder classroom $(FILES) $(ARGS)
-
-workshop-proof:
-	QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m ./bench/workshop -run TestProof $(ARGS)
+exercise hint watch solution reset submit progress: ; $(tool) workshop $@ $(N) $(ARGS)
+classroom: ; $(tool) workshop classroom $(FILES) $(ARGS)
+ifneq ($(N),)
+check: ; $(tool) workshop check $(N) $(if $(call on,$(MEASURE)),--measure) $(ARGS)
+else
+check: test
+endif
+workshop-proof: ; QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m ./bench/workshop -run TestProof $(ARGS)
 
 ### One stage, 0 to 5
 ## stage3 run | runs it until Ctrl-C; so does make stage3 alone
@@ -206,77 +129,54 @@ workshop-proof:
 ## stage3 test | tests it, with the common suite
 ## stage3 race | the same with the race detector
 ## stage3 build | builds it, into bench/out/bin
-## diff A=1 B=2 | what a step changes
-# The code comes first, then the README. Exit code 1 says that they differ, 141 that a pipe's reader has seen enough.
+## diff A=1 B=2 | the code that a step changes; READMES=1: its README too
+# Copies, as git compares whole folders only, and no packages for go; the code comes first. Word by word in colour; exit code 1 says that they differ.
+copies := bench/out/_diff
 diff:
-	$(if $(and $(A),$(B)),,$(error which two stages? make diff A=1 B=2))
-	$(foreach each,$(A) $(B),$(if $(call folder,$(each)),,$(error there is no stage $(each): choose from $(stages))))
-	@if command -v git >/dev/null 2>&1; then \
-	  mkdir -p $(bin); printf '%s\n' '*.go' '*.md' > $(bin)/order; \
-	  git diff --no-index --stat --patch -O$(bin)/order -- $(call folder,$(A)) $(call folder,$(B)); \
-	else \
-	  diff -ru $(call folder,$(A)) $(call folder,$(B)); \
-	fi; code=$$?; case $$code in \
-	  0) echo "no difference" ;; \
-	  1 | 141) ;; \
-	  *) exit $$code ;; \
-	esac
+	$(foreach each,$(or $(A),A) $(or $(B),B),$(if $(call folder,$(each)),,$(error which two stages? make diff A=1 B=2, of $(stages))))
+	@rm -rf $(copies) && for stage in $(call folder,$(A)) $(call folder,$(B)); do \
+	  mkdir -p $(copies)/$$stage && cp $$stage/*.go $(if $(call on,$(READMES)),$$stage/README.md) $(copies)/$$stage || exit; \
+	done; cd $(copies); echo '*.go' >order; words=; \
+	[ -t 1 ] && [ -z "$$NO_COLOR" ] && [ "$$TERM" != dumb ] && words='--color-words=[[:alnum:]_]+|[^[:space:]]'; \
+	if command -v git >/dev/null 2>&1; then set -- git diff --no-index -Oorder --stat --patch $$words; else set -- diff -ru; fi; \
+	"$$@" $(call folder,$(A)) $(call folder,$(B)); \
+	case $$? in 0) echo "no difference" ;; 1 | 141) ;; *) exit 2 ;; esac
 
 ### Everything
-## test | all tests, in under 5 minutes on 2 CPUs
-test:
-	$(GO) test $(ARGS) ./...
-
+## test | all tests, in under 5 minutes on 2 CPUs; so does make check without N
+test: ; $(GO) test $(ARGS) ./...
 ## race | race detector on all tests; needs a C compiler
-race:
-	$(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...
-
+race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...
 ## fuzz TIME=60s | the same bytes to all six, as a fuzzer thinks of them
 # Without the last flag, minimising what it found interesting takes nearly all of the time.
+fuzzing = -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x
 fuzz:
-	$(GO) test ./shared/suite/differential -run '^$$' -fuzz FuzzDifferential -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x $(ARGS)
-	@for target in FuzzJudge FuzzBody FuzzTarget FuzzHost; do \
-	  $(GO) test ./shared/http1 -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x || exit; \
-	done
-
+	$(GO) test ./shared/suite/differential -run '^$$' -fuzz FuzzDifferential $(fuzzing) $(ARGS)
+	@for target in FuzzJudge FuzzBody FuzzTarget FuzzHost; do $(GO) test ./shared/http1 -run '^$$' -fuzz "^$$target$$" $(fuzzing) || exit; done
 ## soak TIME=60s | each stage under full load, clients that come and go
 soak:
 	$(GO) test -p 1 -count=1 -timeout 0 -v ./stage*-*/ -run '^TestHostile$$/^(soak|churn|many_connections)$$' -parallel 1 \
 	  -soak=$(or $(TIME),60s) -churn=20s -connections=10000 $(ARGS)
-
 ## build | all six stages and the bench, into bench/out/bin
-build:
-	@$(GO) build -o $(bin)/ ./stage* ./bench/cmd/ladder
-
+build: ; @$(GO) build -o $(bin)/ ./stage* && $(command)
 ## vet | go vet
-vet:
-	$(GO) vet ./...
-
+vet: ; $(GO) vet ./...
 ## fmt | gofmt, on what is not formatted
-fmt:
-	gofmt -l -w $(wildcard stage*-* shared bench docs)
-
+fmt: ; gofmt -l -w $(wildcard stage*-* shared bench docs)
 ## lint | staticcheck, from a module of its own
 lint: $(bin)/staticcheck
 	$(bin)/staticcheck ./...
-
 $(bin)/staticcheck: .ci/tools/go.mod .ci/tools/go.sum
 	cd .ci/tools && $(GO) build -o "$(CURDIR)/$(bin)/" honnef.co/go/tools/cmd/staticcheck
-
 ## cross | compiles for macOS, Windows and Linux on arm64
 cross: cross-darwin-arm64 cross-windows-amd64 cross-linux-arm64
-
 cross-%:
 	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) $(GO) build ./...
 	GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) $(GO) vet ./...
-
 ## ci | all that has to pass before a change is taken
-ci:
-	bash .ci/run
-
+ci: ; bash .ci/run
 ## clean | removes what was built, but no results
-clean:
-	rm -rf $(bin)
+clean: ; rm -rf $(bin) $(copies)
 
 .DEFAULT:
 	$(error $@ is nothing to make: a bare make lists what there is)

@@ -28,7 +28,7 @@ func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
 	header.Set("Server", "qps-ladder")
 	header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	if http1.HasContentLength(response.Status) {
-		header.Set("Content-Length", strconv.Itoa(len(response.Body)))
+		header.Set("Content-Length", strconv.Itoa(response.ContentLength()))
 	}
 	switch {
 	case response.Close:

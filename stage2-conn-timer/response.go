@@ -15,6 +15,9 @@ const (
 	// A larger one falls back to the heap, into a buffer that is kept for the
 	// next one up to this size: a body of 64 KiB with its head.
 	keepLimit = 72 << 10
+
+	// Of a longer body no more is copied at first: the socket may have no room.
+	copyLimit = 64 << 10
 )
 
 // responseBuffer is where a loop puts answers together, one at a time.
@@ -52,17 +55,22 @@ func (c *conn) blocked() bool { return len(c.output.rest) > 0 }
 func (c *conn) respond(response *http1.Response, bodiless bool) {
 	l := c.loop
 	answer := c.appendHead(l.responses.merged[:0], response)
-	head := len(answer)
+	head, size := len(answer), len(answer)
 	if !bodiless {
-		if size := head + len(response.Body); size > cap(answer) {
-			answer = append(l.responses.room(size), answer...)
+		body := response.Body
+		size += len(body)
+		if response.Stable && len(body) > copyLimit {
+			body = body[:copyLimit]
 		}
-		answer = l.counters.CopyBody(answer, response.Body)
+		if n := head + len(body); n > cap(answer) {
+			answer = append(l.responses.room(n), answer...)
+		}
+		answer = l.counters.CopyBody(answer, body)
 	}
 	switch n := c.send(answer); {
-	case n == len(answer):
+	case n == size:
 	case response.Stable && !bodiless:
-		// It stays where it is for ever: only the head needs a copy.
+		// The body stays where it is for ever: only the head needs a copy.
 		c.keep(bytes.Clone(answer[min(n, head):head]), 0)
 		c.output.rest = append(c.output.rest, response.Body[max(n-head, 0):])
 	case cap(answer) > mergeBufferSize:

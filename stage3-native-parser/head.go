@@ -40,7 +40,7 @@ func (c *conn) appendHead(dst []byte, response *http1.Response) []byte {
 	}
 	if http1.HasContentLength(response.Status) {
 		dst = append(dst, "Content-Length: "...)
-		dst = strconv.AppendInt(dst, int64(len(response.Body)), 10)
+		dst = strconv.AppendInt(dst, int64(response.ContentLength()), 10)
 		dst = append(dst, "\r\n"...)
 	}
 	dst = appendUnlessEmpty(dst, "Content-Type: ", response.ContentType)

@@ -118,10 +118,11 @@ func (o *Options) sources(target netpoll.Address, l Limits) (out []netpoll.Addre
 		}
 	}
 	for _, host := range hosts {
-		if _, err := netip.ParseAddr(host); err != nil {
-			return nil, fmt.Errorf("bad source address %q: write an IP address of this machine", host)
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			return nil, err // Check refuses it
 		}
-		a, err := netpoll.ParseAddress(netip.AddrPortFrom(netip.MustParseAddr(host), 0).String())
+		a, err := netpoll.ParseAddress(netip.AddrPortFrom(ip, 0).String())
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/netip"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -161,7 +162,9 @@ func LatencyOf(h *hdr.Histogram) Latency {
 	return Latency{Min: h.Min(), Mean: h.Mean(), P50: at[0], P90: at[1], P99: at[2], P999: at[3], Max: h.Max()}
 }
 
-func (o *Options) check() error {
+// Check says what cannot be done whatever the server is: a value that is out of bounds, or two that exclude
+// each other. Run begins with it.
+func (o *Options) Check() error {
 	switch {
 	case o.Workload.Name == "":
 		return errors.New("no workload chosen")
@@ -180,6 +183,11 @@ func (o *Options) check() error {
 	case o.Warmup < 0 || o.Timeout <= 0:
 		return errors.New("--warmup must not be negative, --timeout must be positive")
 	}
+	for _, host := range o.Sources {
+		if _, err := netip.ParseAddr(host); err != nil {
+			return fmt.Errorf("bad source address %q: write an IP address of this machine", host)
+		}
+	}
 	return nil
 }
 
@@ -188,7 +196,7 @@ func (o *Options) check() error {
 // until that.
 func Run(ctx context.Context, o Options) (Result, error) {
 	result := Result{Target: o.Target, Workload: o.Workload.Name, Pipeline: o.Workload.Pipeline, Connections: o.Workload.Connections, Idle: o.Workload.Idle, Rate: o.Rate}
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return result, err
 	}
 	address, err := netpoll.ParseAddress(o.Target)

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Workload string        // hello
 	Duration time.Duration // of one recording; as long as suits the profiler
-	Layout   string        // report.CoLocated or report.Split: split from 4 CPUs on
+	Layout   string        // results.CoLocated or results.Split: split from 4 CPUs on
 	Workers  int           // of each server; one for each of its CPUs
 	Folder   string        // for what is written: bench/out
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // half is a second recording, of a server that needs half the time for the same.
@@ -201,16 +203,10 @@ document.getElementById('log').textContent = JSON.stringify(log);
 // browse opens a page of two servers, with more of HTML at its end, and returns what it became.
 func browse(t *testing.T, more, fragment string) string {
 	t.Helper()
-	var browser string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
+	if testing.Short() {
+		t.Skip("opens a browser")
 	}
-	if browser == "" || testing.Short() {
-		t.Skip("no Chromium here, or -short")
-	}
+	browser := testenv.Browser(t)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "flame.html")
 	page := newPage([][]*record{{recorded(t, "perf")}, {half(t)}}, "")

@@ -257,7 +257,7 @@ func TestIdleServerHasNoProfile(t *testing.T) {
 	require.NoError(t, l.session(t.Context(), stage("stage2-conn-timer"), func(s *session) error {
 		_, err := takeRunning(t.Context(), s.Ready.Admin, 100*time.Millisecond)
 		require.ErrorIs(t, err, errIdle)
-		require.ErrorContains(t, err, "got no request in 0 s")
+		require.ErrorContains(t, err, "got no request in 1 s")
 		require.NotContains(t, err.Error(), "\n")
 		return nil
 	}))

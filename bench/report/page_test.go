@@ -21,6 +21,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/results"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // ladderRun is a run of a made-up machine.
@@ -140,10 +141,7 @@ func TestChartsAreWholeXML(t *testing.T) {
 
 // A browser opens the page without a complaint, and the bars are there in their colours.
 func TestPageInABrowser(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("chromium is not installed")
-	}
+	chromium := testenv.Browser(t)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "ladder.html")
 	require.NoError(t, os.WriteFile(path, []byte(pageOf(t, ladderRun(t, 7))), 0o600))

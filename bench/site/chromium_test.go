@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // A browser is a headless Chromium, spoken to through the DevTools protocol over
@@ -41,7 +43,7 @@ type message struct {
 	} `json:"error"`
 }
 
-// startBrowser skips the test where there is no Chromium.
+// startBrowser skips the test where there is no Chromium, see testenv.Browser.
 func startBrowser(t *testing.T) *browser {
 	if testing.Short() {
 		t.Skip("opens a browser")
@@ -49,16 +51,7 @@ func startBrowser(t *testing.T) *browser {
 	if runtime.GOOS != "linux" {
 		t.Skip("Chromium is driven through inherited pipes, which this test does on Linux only")
 	}
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless_shell"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("no Chromium: install it, as with \"apt-get install chromium\", to have the pages opened in a browser")
-	}
+	path := testenv.Browser(t)
 	profile, err := os.MkdirTemp("", "browser")
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -37,12 +37,9 @@ func Serve(ctx context.Context, folder, address string, out io.Writer) error {
 		return err
 	case <-ctx.Done():
 	}
-	stop, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	if err := server.Shutdown(stop); err != nil {
-		return server.Close()
-	}
-	return nil
+	// No Shutdown: it waits for connections on which a browser has asked for nothing yet, and a reader who
+	// ends it has read enough.
+	return server.Close()
 }
 
 func onLoopback(address string) error {

@@ -1,9 +1,13 @@
 package site
 
 import (
+	"bufio"
+	"context"
 	"encoding/xml"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,6 +132,33 @@ func TestServeOnLoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:80", "example.org:80", "8000"} {
 		require.Error(t, Serve(t.Context(), t.TempDir(), address, io.Discard), address)
 	}
+}
+
+// Whoever ends it does not wait for a connection that a browser keeps open and asks nothing on.
+func TestServeEndsWithConnectionsOpen(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "page.txt"), []byte("a page"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, folder, "127.0.0.1:0", out) }()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	home, _, _ := strings.Cut(line, " ")
+	silent, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(home, "http://"), "/"))
+	require.NoError(t, err)
+	defer silent.Close()
+	answer, err := http.Get(home + "page.txt")
+	require.NoError(t, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, "a page", string(text))
+	cancel()
+	require.NoError(t, <-ended)
+	_, err = silent.Read(make([]byte, 1))
+	require.Error(t, err, "closed")
 }
 
 // Diagrams are part of a page in light and in dark, so they name no colour that

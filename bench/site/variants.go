@@ -105,8 +105,7 @@ func (v variant) overlay(root string, stages []string) (map[string]string, error
 	return texts, nil
 }
 
-// build compiles the variant into folder, or only checks that it compiles if
-// folder is "". The stage's own files are not touched.
+// build compiles the variant into folder. The stage's own files are not touched.
 func (v variant) build(ctx context.Context, root, folder string, stages []string) (path string, err error) {
 	texts, err := v.overlay(root, stages)
 	if err != nil {
@@ -139,12 +138,7 @@ func (v variant) build(ctx context.Context, root, folder string, stages []string
 	}
 	path = filepath.Join(folder, v.Name)
 	r := dataFiles{stages: stages}
-	args := []string{"build", "-buildvcs=false", "-overlay", list, "-o", path, "./" + r.server(v.Stage)}
-	if folder == "" {
-		// Compiles, and leaves the linking out, which takes longer.
-		args = []string{"list", "-export", "-overlay", list, "./" + r.server(v.Stage)}
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-overlay", list, "-o", path, "./"+r.server(v.Stage))
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("variant %s does not compile: %s", v.Name, bytes.TrimSpace(out))

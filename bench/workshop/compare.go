@@ -13,12 +13,17 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// compareTime is for one of the two comparisons.
-const compareTime = 40 * time.Second
+// lengths are those of one of the two comparisons.
+type lengths struct {
+	rounds                 int // 0: as many as fit in time
+	time, warmup, duration time.Duration
+}
+
+var usual = lengths{time: 40 * time.Second, warmup: 100 * time.Millisecond, duration: 400 * time.Millisecond}
 
 // compare measures the learner's server against the start and against the reference, in the same rounds
-// each. It is information: nothing is graded by it.
-func compare(ctx context.Context, o *output, root string, e *Exercise, name string) error {
+// each. It is information: nothing is graded by it. command has the subcommand load, the generator.
+func compare(ctx context.Context, o *output, root string, e *Exercise, own files, name, command string, long lengths) error {
 	if name == "" {
 		name = e.Measure
 	}
@@ -29,17 +34,16 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, name stri
 	if err != nil {
 		return err
 	}
-	command, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	temporary, err := os.MkdirTemp("", "ladder-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temporary)
 	servers := map[string]run.Server{}
-	for label, source := range map[string]func(string) (files, error){"start": e.start, "yours": e.laidOut, "reference": e.reference} {
+	for label, source := range map[string]func(string) (files, error){
+		"start": e.start, "reference": e.reference,
+		"yours": func(string) (files, error) { return own, nil },
+	} {
 		f, err := source(root)
 		if err != nil {
 			return err
@@ -54,7 +58,7 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, name stri
 	o.say("Measured with %s (%s), for information:", w.Name, w.Summary)
 	for _, base := range []string{"start", "reference"} {
 		b := &run.Bench{
-			Time: compareTime, Warmup: 100 * time.Millisecond, Duration: 400 * time.Millisecond,
+			Rounds: long.rounds, Time: long.time, Warmup: long.warmup, Duration: long.duration,
 			Generator: run.Embedded, Command: command, Seed: uint64(time.Now().UnixNano()),
 		}
 		b.Pair(servers[base], servers["yours"], w)

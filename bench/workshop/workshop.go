@@ -117,10 +117,18 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 	if err := check(ctx, w.out, w.root, e, options.NoSuite, options.Measure); err != nil {
 		return err
 	}
-	if options.Measure {
-		return compare(ctx, w.out, w.root, e, options.Workload)
+	if !options.Measure {
+		return nil
 	}
-	return nil
+	own, err := e.laidOut(w.root)
+	if err != nil {
+		return err
+	}
+	command, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return compare(ctx, w.out, w.root, e, own, options.Workload, command, usual)
 }
 
 // Hint gives one hint more, with again all that were given before it.

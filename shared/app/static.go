@@ -45,7 +45,6 @@ var contentTypes = map[string]string{
 type static struct {
 	root   *os.Root // nil if the folder cannot be opened
 	memory *fileMemory
-	blank  []byte // as long as the largest file, see blankBytes; its bytes are never looked at
 }
 
 func openStatic(folder string, memory int64) *static {
@@ -53,13 +52,12 @@ func openStatic(folder string, memory int64) *static {
 	if err != nil {
 		return &static{}
 	}
-	return &static{root: root, memory: newFileMemory(memory, root.OpenFile), blank: blankBytes(memory)}
+	return &static{root: root, memory: newFileMemory(memory, root.OpenFile)}
 }
 
 func (f *static) close() {
 	if f.root != nil {
 		f.root.Close()
-		freeBlankBytes(f.blank)
 	}
 }
 
@@ -85,8 +83,8 @@ func (f *static) serve(name string, q *http1.Request, s *http1.Response) {
 		if s.Status != 200 {
 			return
 		}
-		if q.Method == "HEAD" && size <= int64(len(f.blank)) {
-			s.Body, s.Stable = f.blank[:size:size], true
+		if q.Method == "HEAD" {
+			s.Length = int(size)
 			return
 		}
 		if s.Body, ok = f.memory.read(real, info); ok {

@@ -40,12 +40,3 @@ func TestANamedPipeBlocksNobody(t *testing.T) {
 	}
 	require.Equal(t, 404, serve(a, "GET", "/static/a.txt").Status)
 }
-
-// TestBlankBytesTakeNoMemory has more of them than there is memory.
-func TestBlankBytesTakeNoMemory(t *testing.T) {
-	const size = 1 << 40
-	b := blankBytes(size)
-	require.Len(t, b, size)
-	freeBlankBytes(b)
-	require.Nil(t, blankBytes(0))
-}

@@ -155,3 +155,162 @@ func parseLength(v []byte) (int64, bool) {
 	}
 	return int64(size), len(v) > 0
 }
+
+// codings reads Transfer-Encoding fields (RFC 9112, 6.1 and 7). Chunked is the one coding that is
+// known here; it must be the last, and once.
+type codings struct {
+	chunked   bool // the last coding is chunked
+	other     bool // there is another coding
+	malformed bool // a list is malformed or empty, or goes on after chunked
+}
+
+// read reads one field's value, a list of codings. Empty elements of a list do not count
+// (RFC 9110, 5.6.1), but a list needs one that is not.
+func (l *codings) read(v []byte) {
+	found := false
+	for i := 0; i < len(v) && !l.malformed; {
+		look(1)
+		if v[i] == ',' || isBlank(v[i]) {
+			i++
+			continue
+		}
+		found = true
+		i = l.readOne(v, i)
+	}
+	l.malformed = l.malformed || !found
+}
+
+// readOne reads the coding that begins at offset i, and returns where it ends.
+func (l *codings) readOne(v []byte, i int) int {
+	from := i
+	for i < len(v) && is(v[i], tokenByte) {
+		i++
+	}
+	name := v[from:i]
+	p := parameters{coding: true}
+	for i < len(v) && (v[i] != ',' || !p.whole()) && p.take(v[i]) {
+		i++
+	}
+	look(min(i+2, len(v)) - from)
+	ended := p.whole() && (i == len(v) || v[i] == ',')
+	chunked := len(name) == len("chunked") && equalFold(name, "chunked")
+	// Chunked has no parameters: a sender that gives it some means what we do not know.
+	l.malformed = l.malformed || len(name) == 0 || !ended || l.chunked || chunked && p.some
+	l.chunked = chunked
+	l.other = l.other || !chunked
+	return i
+}
+
+// parameters takes, byte by byte, what may follow a word in two places:
+//
+//	chunk-ext: *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )   (RFC 9112, 7.1.1)
+//	a coding:  *( OWS ";" OWS token BWS "=" BWS ( token / quoted-string ) ) OWS   (RFC 9112, 7)
+//
+// The zero value is ready, for the first; coding makes it the second.
+type parameters struct {
+	state  parametersState
+	coding bool // a parameter needs a value, and blanks may come last
+	some   bool // there is a parameter
+}
+
+// parametersState is what the next byte belongs to.
+type parametersState uint8
+
+const (
+	parametersWord   parametersState = iota // blanks before a parameter, or the parameter: none so far
+	parametersBlanks                        // the same after a blank
+	parametersName1                         // blanks before a name, and its first byte
+	parametersName                          // the rest of it
+	parametersEquals                        // blanks after it, and "="
+	parametersValue1                        // blanks before a value, and its first byte
+	parametersValue                         // the rest of a token
+	parametersQuoted                        // the inside of a quoted-string
+	parametersPair                          // the byte after a backslash in it
+)
+
+// take takes one more byte and reports whether it may stand here.
+func (p *parameters) take(c byte) bool {
+	next := p.state
+	switch p.state {
+	case parametersWord, parametersBlanks:
+		switch {
+		case isBlank(c):
+			next = parametersBlanks
+		case c == ';':
+			next = parametersName1
+			p.some = true
+		default:
+			return false
+		}
+	case parametersName1:
+		switch {
+		case isBlank(c):
+		case is(c, tokenByte):
+			next = parametersName
+		default:
+			return false
+		}
+	case parametersName, parametersEquals:
+		switch {
+		case is(c, tokenByte) && p.state == parametersName:
+		case isBlank(c):
+			next = parametersEquals
+		case c == '=':
+			next = parametersValue1
+		case c == ';' && !p.coding:
+			next = parametersName1
+		default:
+			return false
+		}
+	case parametersValue1:
+		switch {
+		case isBlank(c):
+		case is(c, tokenByte):
+			next = parametersValue
+		case c == '"':
+			next = parametersQuoted
+		default:
+			return false
+		}
+	case parametersValue:
+		switch {
+		case is(c, tokenByte):
+		case isBlank(c):
+			next = parametersBlanks
+		case c == ';':
+			next = parametersName1
+		default:
+			return false
+		}
+	case parametersQuoted:
+		switch {
+		case is(c, quotedByte):
+		case c == '"':
+			next = parametersWord
+		case c == '\\':
+			next = parametersPair
+		default:
+			return false
+		}
+	case parametersPair:
+		if !is(c, valueByte) {
+			return false
+		}
+		next = parametersQuoted
+	}
+	p.state = next
+	return true
+}
+
+// whole reports whether they may end here.
+func (p *parameters) whole() bool {
+	switch p.state {
+	case parametersWord, parametersValue:
+		return true
+	case parametersName:
+		return !p.coding
+	case parametersBlanks:
+		return p.coding
+	}
+	return false
+}

@@ -1,5 +1,7 @@
 package http1
 
+import "unsafe"
+
 // Headers gives a request's header fields by name.
 type Headers interface {
 	// Get returns the first value of the field with this canonical name ("Content-Type"), without
@@ -54,3 +56,8 @@ func (r *Request) Values(name string) []string {
 	}
 	return r.Headers.Values(name)
 }
+
+// View is b as a string that shares its memory. It is valid as long as nobody
+// writes to b: for a view into a read buffer, until the request is answered.
+// strings.Clone makes a string to keep.
+func View(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -41,10 +41,10 @@ const (
 // Steer does nothing here; see steer_linux.go.
 func Steer(s Steering) bool { return false }
 
-// Connect answers ErrUnsupported here; see connect_linux.go.
+// Connect answers ErrUnsupported here; see socket_linux.go.
 func Connect(c *Counters, source, target Address) (fd int, err error) { return -1, ErrUnsupported }
 
-// ConnectError answers ErrUnsupported here; see connect_linux.go.
+// ConnectError answers ErrUnsupported here; see socket_linux.go.
 func ConnectError(c *Counters, fd int) error { return ErrUnsupported }
 
 // NewTimer answers ErrUnsupported here; see timer_linux.go.
@@ -65,10 +65,94 @@ func ThreadCPUNanoseconds() int64 { return 0 }
 // ProcessCPUNanoseconds is 0 here; see thread_linux.go.
 func ProcessCPUNanoseconds() int64 { return 0 }
 
-// DescriptorLimit answers ErrUnsupported here; see limit_linux.go.
+// DescriptorLimit answers ErrUnsupported here; see thread_linux.go.
 func DescriptorLimit() (soft, hard int, err error) { return 0, 0, ErrUnsupported }
 
-// RaiseDescriptorLimit answers ErrUnsupported here; see limit_linux.go.
+// RaiseDescriptorLimit answers ErrUnsupported here; see thread_linux.go.
 func RaiseDescriptorLimit() (soft, hard int, err error) { return 0, 0, ErrUnsupported }
 
 func openEventfd() (int, error) { return -1, ErrUnsupported }
+
+// Poller cannot be had here; see poller_linux.go.
+type Poller struct{}
+
+// NewPoller answers ErrUnsupported here.
+func NewPoller(c *Counters) (*Poller, error) { return nil, ErrUnsupported }
+
+// Add answers ErrUnsupported here.
+func (p *Poller) Add(c *Counters, fd int, generation uint32, interest Interest) error {
+	return ErrUnsupported
+}
+
+// Modify answers ErrUnsupported here.
+func (p *Poller) Modify(c *Counters, fd int, generation uint32, interest Interest) error {
+	return ErrUnsupported
+}
+
+// Remove answers ErrUnsupported here.
+func (p *Poller) Remove(c *Counters, fd int) error { return ErrUnsupported }
+
+// Wait answers ErrUnsupported here.
+func (p *Poller) Wait(c *Counters, timeout time.Duration) ([]Event, error) {
+	return nil, ErrUnsupported
+}
+
+// Wake answers ErrUnsupported here.
+func (p *Poller) Wake(c *Counters) error { return ErrUnsupported }
+
+// Close answers ErrUnsupported here.
+func (p *Poller) Close(c *Counters) error { return ErrUnsupported }
+
+// Event never comes here; see poller_linux.go.
+type Event struct{}
+
+// FD is -1 here.
+func (e Event) FD() int { return -1 }
+
+// Generation is 0 here.
+func (e Event) Generation() uint32 { return 0 }
+
+// IsWake is false here.
+func (e Event) IsWake() bool { return false }
+
+// Readable is false here.
+func (e Event) Readable() bool { return false }
+
+// Writable is false here.
+func (e Event) Writable() bool { return false }
+
+// Urgent is false here.
+func (e Event) Urgent() bool { return false }
+
+// Closed is false here.
+func (e Event) Closed() bool { return false }
+
+// Vector holds nothing here; see vector_linux.go.
+type Vector struct{}
+
+// NewVector makes a Vector that holds nothing.
+func NewVector(segments int) *Vector { return &Vector{} }
+
+// Append does nothing here.
+func (v *Vector) Append(b []byte) {}
+
+// Len is 0 here.
+func (v *Vector) Len() int { return 0 }
+
+// Segments is 0 here.
+func (v *Vector) Segments() int { return 0 }
+
+// Full is false here.
+func (v *Vector) Full() bool { return false }
+
+// Segment is nil here.
+func (v *Vector) Segment(i int) []byte { return nil }
+
+// Reset does nothing here.
+func (v *Vector) Reset() {}
+
+// Advance does nothing here.
+func (v *Vector) Advance(n int) {}
+
+// Send answers ErrUnsupported here.
+func (v *Vector) Send(c *Counters, fd int) (n int, err error) { return 0, ErrUnsupported }

@@ -103,7 +103,12 @@ func TestSteer(t *testing.T) {
 				require.Equal(t, 30, sum)
 			}
 
-			// The next successor gets its share, and so do all the others again.
+			// The others share again, and so does the next successor.
+			for range connections {
+				dial(t, Address{}, target)
+			}
+			counts, _ = takeAll(t, youngs)
+			require.NotContains(t, counts, 0)
 			next, _ := listener(t, bound, ListenOptions{Share: true})
 			for range connections {
 				dial(t, Address{}, target)

@@ -5,29 +5,41 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
+	"sync"
 
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 // admin is the listener for profiles and counters, apart from the server that it tells of. It is
 // net/http's: nothing is on the way of a request here, and what it costs is there only when it is asked.
+// Clients that are slow, silent or many cost a bounded amount: see adminLimits.
 type admin struct {
 	stage    string
+	host     string // of -admin
+	limits   adminLimits
 	listener net.Listener
 	server   *http.Server
+	running  sync.WaitGroup // the listener's goroutine, and one for each connection
 	loops    func() []*netpoll.Published
 }
 
+// listenAdmin listens on address, as parse leaves it: it has a host. An IPv4 host, 0.0.0.0 too, means
+// IPv4 alone, as it does for -addr; [::] means both.
 func listenAdmin(stage, address string) (*admin, error) {
-	listener, err := net.Listen("tcp", address)
+	host, _, _ := net.SplitHostPort(address)
+	network := "tcp"
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		network = "tcp4" // package net takes 0.0.0.0 for every address of both families
+	}
+	listener, err := net.Listen(network, address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on -admin %s: %w", address, plain(err))
 	}
-	return &admin{stage: stage, listener: listener}, nil
+	return &admin{stage: stage, host: host, limits: defaultAdminLimits, listener: listener}, nil
 }
 
 // plain is what went wrong, without the operation and address that net wraps around it.
@@ -43,25 +55,29 @@ func (a *admin) addr() string { return a.listener.Addr().String() }
 // serve begins to answer, with the counters that loops gives at that time.
 func (a *admin) serve(loops func() []*netpoll.Published) {
 	a.loops = loops
+	profiles := http.NewServeMux()
+	profiles.HandleFunc("GET /debug/pprof/", pprof.Index)
+	profiles.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	profiles.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	profiles.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	profiles.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	profiles.HandleFunc("GET /debug/pprof/trace", a.trace)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.Handle("/debug/pprof/", refuseOtherSites(profiles))
 	mux.HandleFunc("GET /debug/counters", a.counters)
 	mux.HandleFunc("GET /metrics", a.metrics)
 	mux.HandleFunc("GET /{$}", a.index)
-	a.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go a.server.Serve(a.listener)
+	a.server = a.newServer(a.refuseOtherHosts(mux))
+	a.running.Go(func() { a.server.Serve(&adminListener{Listener: a.listener, limits: a.limits}) })
 }
 
+// close ends every connection, and returns when no goroutine of the listener is left.
 func (a *admin) close() {
+	a.listener.Close()
 	if a.server != nil {
 		a.server.Close()
 	}
-	a.listener.Close()
+	a.running.Wait()
 }
 
 func (a *admin) index(w http.ResponseWriter, _ *http.Request) {

@@ -77,6 +77,9 @@ func StartBinary(t testing.TB, path string, args ...string) *Server {
 	return startCommand(t, append([]string{path}, serveArgs(args)...))
 }
 
+// ExpectLogs says that the server has reason to write to standard error, which fails the test otherwise.
+func (s *Server) ExpectLogs() { s.expectLogs = true }
+
 func serveArgs(args []string) []string {
 	return append([]string{"-addr", "127.0.0.1:0", "-admin", "127.0.0.1:0"}, args...)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,12 +16,10 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // What these tests measure is too short to be worth anything: they hold the commands to what they print and write.
-
-// slowVariable is set where the tests run that are slow by nature.
-const slowVariable = "QPS_LADDER_SLOW"
 
 // short is a measurement that only shows that all of it works.
 const short = "--rounds 1 --duration 50ms --warmup 5ms"
@@ -201,30 +198,33 @@ func TestRefreshEndToEnd(t *testing.T) {
 	require.Empty(t, out, "the READMEs say what the results do")
 }
 
-// Every part of a refresh, which builds and measures some 40 servers.
-func TestRefreshOfEverything(t *testing.T) {
-	if os.Getenv(slowVariable) != "1" {
-		t.Skip("takes minutes: .ci/run runs it, with " + slowVariable + "=1")
+// The other parts of a refresh, which build and measure some 40 servers.
+func TestRefreshOfEachPart(t *testing.T) {
+	testenv.Slow(t)
+	for part, files := range map[string][]string{
+		"split":    {"split.json"},
+		"peers":    {"peers.json"},
+		"ablation": {"ablation.json"},
+		"profiles": {"where.json", "profiles/stage0.folded", "profiles/stage5.folded"},
+	} {
+		t.Run(part, func(t *testing.T) {
+			root, clone := testRoot(t), t.TempDir()
+			copyTree(t, root, clone)
+			env := []string{shortenVariable + "=" + short, rootVariable + "=" + root}
+			out, complaints, err := ladder(t, clone, env, "docs", "refresh", "--quick", "--rounds", "1", "--only", part)
+			require.NoError(t, err, "%s%s", out, complaints)
+			for _, name := range files {
+				require.NotEqual(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name), "%s is as it was", name)
+			}
+			if d, err := results.Read(filepath.Join(clone, "docs", "data", part+".json")); part != "profiles" {
+				require.NoError(t, err)
+				require.Equal(t, results.Complete, d.Ended)
+				require.Equal(t, 1, d.Method.Rounds)
+			}
+			_, complaints, err = ladder(t, clone, nil, "docs", "readmes")
+			require.NoError(t, err, complaints)
+		})
 	}
-	root, clone := testRoot(t), t.TempDir()
-	copyTree(t, root, clone)
-	out, complaints, err := ladder(t, clone, []string{shortenVariable + "=" + short}, "docs", "refresh", "--quick", "--rounds", "1")
-	require.NoError(t, err, "%s%s", out, complaints)
-	require.NoError(t, filepath.WalkDir(filepath.Join(clone, "docs", "data"), func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != "documents.yaml" {
-			name, err := filepath.Rel(clone, path)
-			require.NoError(t, err)
-			require.NotEqual(t, read(t, root, name), read(t, clone, name), "%s is as it was", name)
-		}
-		return err
-	}))
-	for _, name := range []string{"ladder", "split", "peers", "ablation"} {
-		d, err := results.Read(filepath.Join(clone, "docs", "data", name+".json"))
-		require.NoError(t, err)
-		require.Equal(t, results.Complete, d.Ended, name)
-		require.Equal(t, 1, d.Method.Rounds, name)
-	}
-	require.True(t, json.Valid([]byte(read(t, clone, "docs", "data", "where.json"))))
 }
 
 // copyTree copies the files that make the repository, and nothing that was built or laid out in it.

@@ -87,7 +87,7 @@ func TestExitCodes(t *testing.T) {
 	for _, args := range [][]string{
 		{"climb"}, {"run", "--fast"}, {"run", "now"}, {"run", "--layout", "apart"}, {"run", "--rounds", "-1"}, {"run", "--load", "ab"},
 		{"compare", "0", "9"}, {"compare", "0", "1", "--workload", "helo"}, {"mix", "0"}, {"guard"}, {"scale", "--workers", "0"},
-		{"load"}, {"merge"}, {"report"}, {"serve"}, {"serve", "9"},
+		{"load"}, {"load", "--target", "127.0.0.1:1", "--duration", "0s"}, {"load", "--target", "127.0.0.1:1", "--source", "eth0"}, {"merge"}, {"report"}, {"serve"}, {"serve", "9"},
 		{"where", "--workload", "helo"}, {"where", "9"}, {"where", "--layout", "sideways"}, {"where", "--duration", "-1s"},
 		{"where", "--profiler", "both"}, {"where", "--profiler", "gdb"}, {"flame"}, {"flame", "1", "2", "3"}, {"flame", "3", "--admin", ":9090"},
 		{"flame", "--admin", ":9", "--profiler", "perf"}, {"stat", "9"}, {"allocs", "9"}, {"syscalls", "--workers", "-1"},

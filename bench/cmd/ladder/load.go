@@ -56,6 +56,9 @@ together: see ladder merge.`,
 			if o.Target == "" {
 				return usage(errors.New("no server given: use --target host:port"))
 			}
+			if err := o.Check(); err != nil {
+				return usage(err)
+			}
 			limits := load.ReadLimits()
 			if err := limits.CheckDescriptors(w); err != nil {
 				return fmt.Errorf("%w, or use --connections %d", err, limits.Room())

@@ -29,8 +29,12 @@ const (
 // The test binary, started again, is the command itself.
 func TestMain(m *testing.M) {
 	if os.Getenv(mainVariable) != "" {
-		if len(os.Args) > 1 && slices.Contains([]string{"run", "compare", "peers"}, os.Args[1]) {
+		measuring := []string{"run", "compare", "peers"}
+		profiling := []string{"where", "flame"}
+		if len(os.Args) > 1 && slices.Contains(measuring, os.Args[1]) {
 			os.Args = append(os.Args, strings.Fields(os.Getenv(shortenVariable))...)
+		}
+		if len(os.Args) > 1 && slices.Contains(append(measuring, profiling...), os.Args[1]) {
 			if root := os.Getenv(rootVariable); root != "" {
 				if err := os.Chdir(root); err != nil {
 					panic(err)

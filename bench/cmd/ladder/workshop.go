@@ -27,7 +27,7 @@ func ofExercise(use, short, long string, do func(ctx context.Context, w *worksho
 		Use: use + " number", Short: short, Long: long,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("which exercise? ladder workshop %s 1, for example; ladder workshop exercise lists them", use)
+				return fmt.Errorf("which exercise? make %s N=1, for example (ladder workshop %[1]s 1); make exercise lists them", use)
 			}
 			return nil
 		},
@@ -138,7 +138,7 @@ func newClassroom() *cobra.Command {
 		Use: "classroom file…", Short: "Merge what learners hand in into one table and chart",
 		Long:    "Merge the files that learners hand in (make submit) into one table and one chart.\nThe name of a file stands for whoever handed it in.",
 		Example: "  ladder workshop classroom results/*.json --svg classroom.svg",
-		Args:    some("which files? for example: ladder workshop classroom results/*.json"),
+		Args:    some("which files? for example: make classroom FILES='results/*.json'"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return workshop.Classroom(cmd.OutOrStdout(), args, svg)
 		},

@@ -77,6 +77,7 @@ func crowdedWith(t *testing.T, flags []string) {
 		require.NoError(t, c.hello())
 		c.Close()
 	}
+	s.AwaitConnections(t, 0)
 	nothingLeft(t, s, before)
 }
 
@@ -118,6 +119,7 @@ func refusedInSilence(t *testing.T) {
 		require.NoError(t, inside.hello())
 	}
 	inside.Close()
+	s.AwaitConnections(t, 0)
 	nothingLeft(t, s, before)
 }
 

@@ -15,5 +15,6 @@
 //
 // A server whose system calls fail is the test binary again, started under a name (a symbolic link) from which this package, when it
 // is initialised, sees that it has to set netpoll.Fault. Rules for it come over a Unix socket beside the link. So a
-// running server's calls can be made to fail, and then work again, without anything in the stage being there for it.
+// running server's calls can be made to fail, and then work again, without anything in the stage being there for it. It can record
+// its calls too: in which order it served whom is known from inside only.
 package hostile

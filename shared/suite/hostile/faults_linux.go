@@ -321,6 +321,7 @@ func faultsAtStart(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			s := suite.StartBinary(t, faultyLink(t, one.rule), "-workers", "2", "-pin")
+			s.ExpectLogs() // that it cannot pin
 			for range 10 {
 				served(t, s)
 			}

@@ -50,6 +50,7 @@ func Run(t *testing.T) {
 		{"stop with input unread", stopWithInputUnread},
 		{"restart under load", restartUnderLoad},
 		{"overlap", overlap},
+		{"overlap under load", overlapUnderLoad},
 		{"faults", faults},
 		{"faults at the start", faultsAtStart},
 		{"faults under load", faultsUnderLoad},

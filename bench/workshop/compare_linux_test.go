@@ -1,0 +1,35 @@
+package workshop
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What check MEASURE=1 measures and prints, in rounds too short for their figures to mean anything.
+func TestCompareMeasures(t *testing.T) {
+	root := testRoot(t)
+	e, err := exercise(root, "8")
+	require.NoError(t, err)
+	own, err := e.reference(root)
+	require.NoError(t, err)
+	command := filepath.Join(t.TempDir(), "ladder")
+	require.NoError(t, build(t.Context(), root, "./bench/cmd/ladder", command))
+
+	var out bytes.Buffer
+	long := lengths{rounds: 6, warmup: 5 * time.Millisecond, duration: 50 * time.Millisecond}
+	require.NoError(t, compare(t.Context(), newOutput(&out), root, e, own, "", command, long))
+	said := out.String()
+	require.Contains(t, said, "Measured with echo (", "what the exercise is about")
+	require.Equal(t, 2, strings.Count(said, "requests per second      server CPU per request\n"), said)
+	for _, label := range []string{"yours / start", "yours / reference"} {
+		require.Regexp(t, `(?m)^  `+label+` +[0-9.]+ \([0-9.]+ to [0-9.]+\) +[0-9.]+ \([0-9.]+ to [0-9.]+\)$`, said)
+	}
+	require.Equal(t, 2, strings.Count(said, "again, for the noise"), said)
+	require.Contains(t, said, "An interval that contains 1")
+	require.ErrorContains(t, compare(t.Context(), newOutput(&out), root, e, own, "helo", command, usual), `no workload "helo"`)
+}

@@ -1,0 +1,40 @@
+// Package testenv says what a test may count on where it runs. Only tests import it.
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+const (
+	// browserVariable set to "required" makes a test that needs a browser fail where there is none.
+	browserVariable = "QPS_LADDER_BROWSER"
+	// slowVariable set to "1" runs the tests that call Slow.
+	slowVariable = "QPS_LADDER_SLOW"
+)
+
+// Browser returns the path of a Chromium. Where there is none it skips the test, or fails it if
+// QPS_LADDER_BROWSER=required, as in .ci/run.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless_shell"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	const missing = `no Chromium: install it, as with "apt-get install chromium"`
+	if os.Getenv(browserVariable) == "required" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+	return ""
+}
+
+// Slow skips a test that is slow by its nature, unless QPS_LADDER_SLOW=1, as in .ci/run.
+func Slow(t testing.TB) {
+	t.Helper()
+	if os.Getenv(slowVariable) != "1" {
+		t.Skip("slow by nature: runs with " + slowVariable + "=1, as in .ci/run")
+	}
+}
