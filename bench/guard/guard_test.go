@@ -177,8 +177,8 @@ func TestWhatASecondLookDoesNotConfirmIsNoWarning(t *testing.T) {
 
 func TestChangesOfADocument(t *testing.T) {
 	d := &results.Document{Ratios: []results.Ratio{
-		{Workload: "hello", Metric: results.Speed, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
-		{Workload: "hello", Metric: results.CPU, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
+		{Workload: "hello", Metric: results.RequestsPerSecond, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
+		{Workload: "hello", Metric: results.ServerCPU, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
 	}}
 	got := changes(d)
 	require.Equal(t, "stage5 on hello", got[0].Name)

@@ -47,10 +47,10 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
 	x.row("%-9s %-27s %-19s %s", "workload", "", "requests per second", "server CPU")
 	for i := range d.Ratios {
 		r := &d.Ratios[i]
-		if r.Metric != results.Speed {
+		if r.Metric != results.RequestsPerSecond {
 			continue
 		}
-		cpu := find(d.Ratios, r.Head, r.Base, r.Workload, results.CPU)
+		cpu := find(d.Ratios, r.Head, r.Base, r.Workload, results.ServerCPU)
 		x.row("%-9s %-27s %-19s %s", r.Workload, r.Head+" / "+x.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
 	}
 	fmt.Fprintln(x.out)
@@ -88,7 +88,7 @@ func (x *experiment) chain(b *run.Bench, w workload.Workload) {
 		if s.Name == again.Name {
 			kind = results.Noise
 		}
-		for _, m := range []results.Metric{results.Speed, results.CPU} {
+		for _, m := range []results.Metric{results.RequestsPerSecond, results.ServerCPU} {
 			b.Ratios = append(b.Ratios, results.Ratio{Kind: kind, Workload: w.Name, Metric: m, Head: s.Name, Base: x.changed.Name})
 		}
 	}
@@ -136,8 +136,8 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 	}
 	var speed, cpu results.Ratio // of the first workload, which is the one that the turn is about
 	for i, w := range workloads {
-		s := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.Speed)
-		c := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.CPU)
+		s := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.RequestsPerSecond)
+		c := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.ServerCPU)
 		lines = append(lines, fmt.Sprintf("%s: requests per second: %s; server CPU: %s", w.Name, judgeRatio(s), judgeRatio(c)))
 		if i == 0 {
 			speed, cpu = s, c
@@ -146,7 +146,7 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 	lines = append(lines, noiseLine(d))
 	expected := map[string]effect{expectSame: same, expectWorse: worse}[x.turn.Expect]
 	found := []effect{judgeRatio(speed), judgeRatio(cpu)}
-	within := abs(speed.Ratio.Median-1) <= noiseOf(d, results.Speed) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.CPU)
+	within := abs(speed.Ratio.Median-1) <= noiseOf(d, results.RequestsPerSecond) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.ServerCPU)
 	switch {
 	case expected == same && found[0] == same && found[1] == same:
 		lines = append(lines, "That is what was to be expected.")
@@ -163,9 +163,11 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 // verdictOfParts goes by the CPU time, which tells smaller differences than the
 // speed does.
 func (x *experiment) verdictOfParts(d *results.Document, w workload.Workload) (lines []string) {
-	cpu := func(head string) results.Ratio { return find(d.Ratios, head, x.changed.Name, w.Name, results.CPU) }
+	cpu := func(head string) results.Ratio {
+		return find(d.Ratios, head, x.changed.Name, w.Name, results.ServerCPU)
+	}
 	lines = append(lines, "Server CPU time per request, against the stage without any of them:")
-	noise := noiseOf(d, results.CPU)
+	noise := noiseOf(d, results.ServerCPU)
 	told := func(r results.Ratio) bool { return judgeRatio(r) == better && abs(r.Ratio.Median-1) > noise }
 	alone, product := 0, 1.0
 	for i, s := range x.single {
@@ -190,7 +192,7 @@ func (x *experiment) verdictOfParts(d *results.Document, w workload.Workload) (l
 // noiseLine says how far a server is from itself.
 func noiseLine(d *results.Document) string {
 	return fmt.Sprintf("A server against itself differs by up to %s in requests per second and %s in CPU time here: what is smaller is noise.",
-		percent(noiseOf(d, results.Speed)), percent(noiseOf(d, results.CPU)))
+		percent(noiseOf(d, results.RequestsPerSecond)), percent(noiseOf(d, results.ServerCPU)))
 }
 
 // noiseOf is the outermost bound of the noise rows.

@@ -62,20 +62,20 @@ type WhereTable struct {
 
 // WhereServer is one server's CPU time, in µs per request.
 type WhereServer struct {
-	Server   string     `json:"server"`
-	Requests int64      `json:"requests"`
-	Samples  int64      `json:"samples"`
-	CPU      float64    `json:"cpu_us_per_request"`
-	Rows     []WhereRow `json:"rows"` // of every category, in their order
+	Server    string     `json:"server"`
+	Requests  int64      `json:"requests"`
+	Samples   int64      `json:"samples"`
+	CPUMicros float64    `json:"cpu_us_per_request"`
+	Rows      []WhereRow `json:"rows"` // of every category, in their order
 }
 
 // WhereRow is what one server spends on one category.
 type WhereRow struct {
-	Category string  `json:"category"`
-	CPU      float64 `json:"cpu_us_per_request"`
-	Share    float64 `json:"share"`   // of the server's CPU time
-	Ceiling  float64 `json:"ceiling"` // what the server would gain if this cost nothing: 0.25 is a quarter
-	Error    float64 `json:"error"`   // of the share, two standard errors
+	Category  string  `json:"category"`
+	CPUMicros float64 `json:"cpu_us_per_request"`
+	Share     float64 `json:"share"`   // of the server's CPU time
+	Ceiling   float64 `json:"ceiling"` // what the server would gain if this cost nothing: 0.25 is a quarter
+	Error     float64 `json:"error"`   // of the share, two standard errors
 }
 
 const (
@@ -105,11 +105,11 @@ func newWhereTable(sides [][]*record) *WhereTable {
 	for _, records := range sides {
 		r := records[len(records)-1]
 		t.Workload, t.Source = r.workload, r.source
-		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpuMicros()}
+		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPUMicros: r.outcome.cpuMicros()}
 		for i, part := range r.split() {
 			share := part / r.outcome.cpuNanos()
 			c.Rows = append(c.Rows, WhereRow{
-				Category: category(i).String(), CPU: part / 1e3, Share: share, Ceiling: ceiling(share),
+				Category: category(i).String(), CPUMicros: part / 1e3, Share: share, Ceiling: ceiling(share),
 				Error: 2 * math.Sqrt(share*(1-share)/float64(r.samples)),
 			})
 		}
@@ -132,7 +132,7 @@ func (c WhereServer) largest() category {
 // shown are the categories that anybody spends anything on.
 func (t *WhereTable) shown() (out []category) {
 	for i := range categories {
-		if slices.ContainsFunc(t.Servers, func(c WhereServer) bool { return c.Rows[i].CPU > 0 }) {
+		if slices.ContainsFunc(t.Servers, func(c WhereServer) bool { return c.Rows[i].CPUMicros > 0 }) {
 			out = append(out, category(i))
 		}
 	}
@@ -195,24 +195,24 @@ func (t *WhereTable) part(out io.Writer, servers []WhereServer) {
 		fmt.Fprintf(out, "%-*s", nameWidth, i)
 		for _, c := range servers {
 			row := c.Rows[i]
-			if row.CPU == 0 {
+			if row.CPUMicros == 0 {
 				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
 				continue
 			}
-			fmt.Fprintf(out, "  %5s %4s %5s", micro(row.CPU), percent(row.Share), "+"+percent(row.Ceiling))
+			fmt.Fprintf(out, "  %5s %4s %5s", micro(row.CPUMicros), percent(row.Share), "+"+percent(row.Ceiling))
 		}
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "%-*s", nameWidth, "all")
 	for _, c := range servers {
-		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPU), "100%", "")
+		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPUMicros), "100%", "")
 	}
 	fmt.Fprintln(out)
 	for _, g := range groups {
 		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
 		for _, c := range servers {
 			part := c.sum(g.has)
-			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPU), "")
+			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPUMicros), "")
 		}
 		fmt.Fprintln(out)
 	}
@@ -232,7 +232,7 @@ var groups = []struct {
 func (c WhereServer) sum(has func(category) bool) (sum float64) {
 	for i, row := range c.Rows {
 		if has(category(i)) {
-			sum += row.CPU
+			sum += row.CPUMicros
 		}
 	}
 	return sum
@@ -276,13 +276,13 @@ func (t *WhereTable) markdown(out io.Writer) error {
 		fmt.Fprintf(out, "| %s |", i)
 		for _, c := range t.Servers {
 			row := c.Rows[i]
-			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPU, percent(row.Share), percent(row.Ceiling))
+			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPUMicros, percent(row.Share), percent(row.Ceiling))
 		}
 		fmt.Fprintln(out)
 	}
 	fmt.Fprint(out, "| **all** |")
 	for _, c := range t.Servers {
-		fmt.Fprintf(out, " **%.2f** |", c.CPU)
+		fmt.Fprintf(out, " **%.2f** |", c.CPUMicros)
 	}
 	fmt.Fprintln(out)
 	for _, line := range t.notes() {

@@ -23,15 +23,15 @@ func TestWhereTable(t *testing.T) {
 		var cpu, share float64
 		require.Len(t, c.Rows, categories)
 		for _, row := range c.Rows {
-			cpu += row.CPU
+			cpu += row.CPUMicros
 			share += row.Share
 			require.InDelta(t, ceiling(row.Share), row.Ceiling, 1e-12)
 		}
-		require.InEpsilon(t, c.CPU, cpu, 1e-9)
+		require.InEpsilon(t, c.CPUMicros, cpu, 1e-9)
 		require.InEpsilon(t, 1, share, 1e-9)
-		require.InEpsilon(t, c.CPU, c.sum(category.isKernel)+c.sum(category.isRuntime)+c.sum(groups[2].has), 1e-9)
+		require.InEpsilon(t, c.CPUMicros, c.sum(category.isKernel)+c.sum(category.isRuntime)+c.sum(groups[2].has), 1e-9)
 	}
-	require.InEpsilon(t, 2*table.Servers[1].CPU, table.Servers[0].CPU, 1e-9)
+	require.InEpsilon(t, 2*table.Servers[1].CPUMicros, table.Servers[0].CPUMicros, 1e-9)
 
 	var out strings.Builder
 	table.text(&out, 0)

@@ -100,8 +100,8 @@ func ratio(head, base, w string, metric results.Metric, low, median, high float6
 }
 
 func noise(base, w string, bound float64) []results.Ratio {
-	a := ratio(base+run.Again, base, w, results.Speed, 1-bound, 1, 1+bound)
-	b := ratio(base+run.Again, base, w, results.CPU, 1-bound, 1, 1+bound)
+	a := ratio(base+run.Again, base, w, results.RequestsPerSecond, 1-bound, 1, 1+bound)
+	b := ratio(base+run.Again, base, w, results.ServerCPU, 1-bound, 1, 1+bound)
 	a.Kind, b.Kind = results.Noise, results.Noise
 	return []results.Ratio{a, b}
 }
@@ -111,8 +111,8 @@ func TestVerdicts(t *testing.T) {
 	j := &experiment{turn: wrongTurn{Expect: expectSame}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
 	verdict := func(speed, cpu [3]float64, bound float64) string {
 		d := &results.Document{Ratios: append(noise("stage5", "hello", bound),
-			ratio("with it", "stage5", "hello", results.Speed, speed[0], speed[1], speed[2]),
-			ratio("with it", "stage5", "hello", results.CPU, cpu[0], cpu[1], cpu[2]))}
+			ratio("with it", "stage5", "hello", results.RequestsPerSecond, speed[0], speed[1], speed[2]),
+			ratio("with it", "stage5", "hello", results.ServerCPU, cpu[0], cpu[1], cpu[2]))}
 		return strings.Join(j.verdict(d, w), "\n")
 	}
 	level, slower := [3]float64{0.99, 1, 1.01}, [3]float64{0.88, 0.9, 0.92}
@@ -136,9 +136,9 @@ func TestVerdictOfParts(t *testing.T) {
 		single:  []run.Server{{Name: "only one"}, {Name: "only two"}},
 	}
 	d := &results.Document{Ratios: append(noise("stopped early", "hello", 0.01),
-		ratio("only one", "stopped early", "hello", results.CPU, 0.97, 0.99, 1.01),
-		ratio("only two", "stopped early", "hello", results.CPU, 0.96, 0.97, 0.98),
-		ratio("all of them", "stopped early", "hello", results.CPU, 0.95, 0.96, 0.97))}
+		ratio("only one", "stopped early", "hello", results.ServerCPU, 0.97, 0.99, 1.01),
+		ratio("only two", "stopped early", "hello", results.ServerCPU, 0.96, 0.97, 0.98),
+		ratio("all of them", "stopped early", "hello", results.ServerCPU, 0.95, 0.96, 0.97))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
 	require.Contains(t, text, "alone, 1 of the 2 can be told from noise; all of them together can.")
 	require.Contains(t, text, "only one: -1.0%, lost in noise: the first")
@@ -157,8 +157,8 @@ func TestVerdictOfParts(t *testing.T) {
 func TestVerdictGoesByTheNoise(t *testing.T) {
 	j := &experiment{turn: wrongTurn{Expect: expectWorse}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
 	d := &results.Document{Ratios: append(noise("stage5", "hello", 0.2),
-		ratio("with it", "stage5", "hello", results.Speed, 0.94, 0.95, 0.96),
-		ratio("with it", "stage5", "hello", results.CPU, 1.04, 1.05, 1.06))}
+		ratio("with it", "stage5", "hello", results.RequestsPerSecond, 0.94, 0.95, 0.96),
+		ratio("with it", "stage5", "hello", results.ServerCPU, 1.04, 1.05, 1.06))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
 	require.Contains(t, text, "no larger than noise")
 	require.NotContains(t, text, "That is what was to be expected")

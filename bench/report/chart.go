@@ -141,7 +141,7 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 	var shown []results.Ratio
 	low, high := 0.8, 1.2
 	for _, r := range run.Ratios {
-		if slices.Contains(kinds, r.Kind) && r.Ratio.Bounded() && r.Metric == results.Speed {
+		if slices.Contains(kinds, r.Kind) && r.Ratio.Bounded() && r.Metric == results.RequestsPerSecond {
 			shown = append(shown, r)
 			low, high = min(low, r.Ratio.Low), max(high, r.Ratio.High)
 		}

@@ -27,12 +27,12 @@ func CSV(out io.Writer, d *results.Document) error {
 		of   func(results.Row) stats.Interval
 	}{
 		{"requests_per_second", func(r results.Row) stats.Interval { return r.RequestsPerSecond }},
-		{"server_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ServerCPU }},
-		{"client_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ClientCPU }},
-		{"p50_us", func(r results.Row) stats.Interval { return r.P50 }},
-		{"p90_us", func(r results.Row) stats.Interval { return r.P90 }},
-		{"p99_us", func(r results.Row) stats.Interval { return r.P99 }},
-		{"p99.9_us", func(r results.Row) stats.Interval { return r.P999 }},
+		{"server_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ServerCPUMicros }},
+		{"client_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ClientCPUMicros }},
+		{"p50_us", func(r results.Row) stats.Interval { return r.P50Micros }},
+		{"p90_us", func(r results.Row) stats.Interval { return r.P90Micros }},
+		{"p99_us", func(r results.Row) stats.Interval { return r.P99Micros }},
+		{"p99.9_us", func(r results.Row) stats.Interval { return r.P999Micros }},
 		{"resident_bytes_per_connection", func(r results.Row) stats.Interval { return r.ResidentPerConnection }},
 		{"heap_bytes_per_connection", func(r results.Row) stats.Interval { return r.HeapPerConnection }},
 		{"held_bytes_per_connection", func(r results.Row) stats.Interval { return r.HeldPerConnection }},
@@ -60,7 +60,7 @@ func CSV(out io.Writer, d *results.Document) error {
 		for _, n := range r.Errors {
 			failures += n
 		}
-		line = append(line, figure(r.UserCPU.Median), figure(r.SystemCPU.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
+		line = append(line, figure(r.UserCPUMicros.Median), figure(r.SystemCPUMicros.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
 			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(r.Reconnects), fmt.Sprint(r.Unsent), fmt.Sprint(failures))
 		for _, name := range names {
 			text := ""

@@ -91,7 +91,7 @@ func (c *content) fillMatrix(d *results.Document) {
 				row.Cells = append(row.Cells, cell{Text: "–", Title: "not measured"})
 				continue
 			}
-			shown := cell{Text: console.Thousands(r.RequestsPerSecond.Median), Title: fmt.Sprintf("%.2f µs of server CPU, p99 %.0f µs", r.ServerCPU.Median, r.P99.Median)}
+			shown := cell{Text: console.Thousands(r.RequestsPerSecond.Median), Title: fmt.Sprintf("%.2f µs of server CPU, p99 %.0f µs", r.ServerCPUMicros.Median, r.P99Micros.Median)}
 			if i := r.RequestsPerSecond; i.Bounded() {
 				shown.Title = fmt.Sprintf("%s to %s; %s", console.Thousands(i.Low), console.Thousands(i.High), shown.Title)
 			}

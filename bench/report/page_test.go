@@ -39,8 +39,8 @@ func ladderRun(t *testing.T, rounds int) *results.Document {
 	for i, s := range []string{"stage0-naive", "stage1-reuseport", "stage2-conn-timer", "bare-c"} {
 		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: i < 3})
 		if i > 0 && i < 3 {
-			d.Ratios = append(d.Ratios, results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.Speed, Head: s, Base: d.Servers[i-1].Name},
-				results.Ratio{Kind: results.Target, Workload: "hello", Metric: results.Speed, Head: s, Base: d.Servers[i-1].Name})
+			d.Ratios = append(d.Ratios, results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: d.Servers[i-1].Name},
+				results.Ratio{Kind: results.Target, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: d.Servers[i-1].Name})
 		}
 		for round := 1; round <= rounds; round++ {
 			h := load.NewHistogram()
@@ -50,7 +50,7 @@ func ladderRun(t *testing.T, rounds int) *results.Document {
 			text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
 			require.NoError(t, err)
 			m := results.Measurement{Round: round, Server: s, Workload: "hello", RequestsPerSecond: 10_000 * float64(i+1) * (1 + 0.01*float64(round%3)), Requests: 2000, Established: 100, Seconds: 0.5,
-				Histogram: string(text), Latency: load.LatencyOf(h), ServerCPU: 9000, ServerUserShare: 0.25}
+				Histogram: string(text), Latency: load.LatencyOf(h), ServerCPUNanos: 9000, ServerUserShare: 0.25}
 			if i < 3 {
 				m.Counters = map[string]float64{"reads": 1, "writes": 1, "epoll_waits": 0.02}
 			}

@@ -34,15 +34,15 @@ func sample(rounds int) *results.Document {
 		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: true})
 		if i > 0 {
 			d.Ratios = append(d.Ratios,
-				results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.Speed, Head: s, Base: stages[i-1]},
-				results.Ratio{Kind: results.Total, Workload: "hello", Metric: results.Speed, Head: s, Base: stages[0]},
-				results.Ratio{Kind: results.Target, Workload: "hello", Metric: results.Speed, Head: s, Base: stages[i-1]})
+				results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: stages[i-1]},
+				results.Ratio{Kind: results.Total, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: stages[0]},
+				results.Ratio{Kind: results.Target, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: stages[i-1]})
 		}
 	}
 	d.Servers = append(d.Servers, results.Server{Name: twin, Counters: true})
 	d.Ratios = append(d.Ratios,
 		results.Ratio{Kind: results.Target, Workload: "idle1k", Metric: results.HeldMemory, Head: stages[5], Base: stages[4]},
-		results.Ratio{Kind: results.Noise, Workload: "hello", Metric: results.Speed, Head: twin, Base: stages[5]})
+		results.Ratio{Kind: results.Noise, Workload: "hello", Metric: results.RequestsPerSecond, Head: twin, Base: stages[5]})
 	for round := 1; round <= rounds; round++ {
 		machine := 100_000 * (1 - 0.05*float64(round%3))
 		for i, s := range append(append([]string{}, stages...), twin) {
@@ -52,7 +52,7 @@ func sample(rounds int) *results.Document {
 			}
 			d.Measurements = append(d.Measurements, results.Measurement{
 				Round: round, Order: i + 1, Server: s, Workload: "hello", RequestsPerSecond: speed, Requests: uint64(speed / 2), Established: 100, Seconds: 0.5,
-				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPU: 8000, ClientCPU: 5000, ServerBusy: 1, ServerUserShare: 0.3,
+				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPUNanos: 8000, ClientCPUNanos: 5000, ServerBusy: 1, ServerUserShare: 0.3,
 				Counters: map[string]float64{"requests": 1, "reads": 1, "writes": 1, "vectored_writes": 1, "epoll_waits": 0.02, "heap_objects_allocated": 12, "handoffs": 1},
 			})
 		}
@@ -82,8 +82,8 @@ func TestBuildFindsTheRatios(t *testing.T) {
 	row, ok := d.Row(stages[0], "hello")
 	require.True(t, ok)
 	require.InDelta(t, 2.02, row.SystemCalls, 1e-9, "vectored writes are writes already")
-	require.Equal(t, 8.0, row.ServerCPU.Median)
-	require.Equal(t, 1200.0, row.P50.Median)
+	require.Equal(t, 8.0, row.ServerCPUMicros.Median)
+	require.Equal(t, 1200.0, row.P50Micros.Median)
 	require.Equal(t, 100, row.Established)
 	require.False(t, row.ClientBound, "shared CPUs have no idle time to go by")
 	_, ok = d.Row("stage9", "hello")
@@ -157,8 +157,8 @@ func TestEveryColumnIsThere(t *testing.T) {
 	d.Build("")
 	row, _ := d.Row(stages[0], "hello")
 	require.InDelta(t, 50, row.RequestsPerWait, 1e-9)
-	require.InDelta(t, 2.4, row.UserCPU.Median, 1e-9)
-	require.InDelta(t, 5.6, row.SystemCPU.Median, 1e-9)
+	require.InDelta(t, 2.4, row.UserCPUMicros.Median, 1e-9)
+	require.InDelta(t, 5.6, row.SystemCPUMicros.Median, 1e-9)
 	require.Equal(t, []float64{40.5, 60}, row.LoopConnections)
 	require.InDelta(t, 4, row.GCCyclesPerSecond, 1e-9)
 	var out bytes.Buffer
@@ -313,7 +313,7 @@ func TestARoundWithoutAnAnswerFavoursNobody(t *testing.T) {
 		d := sample(7)
 		for i := range d.Measurements {
 			if m := &d.Measurements[i]; m.Server == server && m.Round == 2 {
-				m.RequestsPerSecond, m.Requests, m.Latency, m.ServerCPU = 0, 0, load.Latency{}, 0
+				m.RequestsPerSecond, m.Requests, m.Latency, m.ServerCPUNanos = 0, 0, load.Latency{}, 0
 			}
 		}
 		d.Build("")
@@ -323,8 +323,8 @@ func TestARoundWithoutAnAnswerFavoursNobody(t *testing.T) {
 		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
 		require.InDelta(t, 1.1, r.Ratio.High, 1e-9)
 		row, _ := d.Row(server, "hello")
-		require.Equal(t, 6, row.P50.Rounds)
-		require.Equal(t, 1200.0, row.P50.Low)
+		require.Equal(t, 6, row.P50Micros.Rounds)
+		require.Equal(t, 1200.0, row.P50Micros.Low)
 		require.Contains(t, strings.Join(d.Notes, "\n"), server+" on hello: in 1 of 7 rounds not one request was answered")
 	}
 }

@@ -147,8 +147,8 @@ func (d view) latencies(w results.Workload) section {
 		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "user µs", "system µs"}, left: 1,
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
-		return table.Row{latency(r.P50.Median), latency(r.P90.Median), latency(r.P99.Median), latency(r.P999.Median),
-			fmt.Sprintf("%.2f", r.UserCPU.Median), fmt.Sprintf("%.2f", r.SystemCPU.Median)}
+		return table.Row{latency(r.P50Micros.Median), latency(r.P90Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median),
+			fmt.Sprintf("%.2f", r.UserCPUMicros.Median), fmt.Sprintf("%.2f", r.SystemCPUMicros.Median)}
 	})
 }
 
@@ -273,8 +273,8 @@ func (d view) pairs(all bool) section {
 	const many = 16
 	brief := !all && len(d.Workloads) > 1 && len(d.Ratios) > many
 	for _, r := range d.Ratios {
-		if (r.Kind == results.Pair || r.Kind == results.Noise) && !(brief && r.Metric != results.Speed) {
-			what := map[results.Metric]string{results.Speed: "req/s", results.CPU: "server CPU", results.ClientCost: "client CPU", results.Median: "p50", results.Tail: "p99", results.HeldMemory: "idle buffer"}[r.Metric]
+		if (r.Kind == results.Pair || r.Kind == results.Noise) && !(brief && r.Metric != results.RequestsPerSecond) {
+			what := map[results.Metric]string{results.RequestsPerSecond: "req/s", results.ServerCPU: "server CPU", results.ClientCPU: "client CPU", results.LatencyP50: "p50", results.LatencyP99: "p99", results.HeldMemory: "idle buffer"}[r.Metric]
 			if len(d.Workloads) > 1 {
 				what += ", " + r.Workload
 			}
@@ -299,7 +299,7 @@ func (d view) costs(w results.Workload) section {
 		if !ok || d.IsTwin(server.Name) {
 			continue
 		}
-		row := table.Row{results.Label(server.Name), fmt.Sprintf("%.2f", r.ServerCPU.Median), latency(r.P50.Median), latency(r.P99.Median), "–", "–", "–"}
+		row := table.Row{results.Label(server.Name), fmt.Sprintf("%.2f", r.ServerCPUMicros.Median), latency(r.P50Micros.Median), latency(r.P99Micros.Median), "–", "–", "–"}
 		if r.Counters != nil {
 			row[4], row[5], row[6] = decimal(r.SystemCalls), decimal(r.Counters["handoffs"]), decimal(r.Counters["heap_objects_allocated"])
 		}

@@ -74,17 +74,17 @@ func (d *Document) values(server, workload string, metric Metric) []float64 {
 			continue
 		}
 		switch metric {
-		case Speed:
+		case RequestsPerSecond:
 			out[m.Round-1] = m.RequestsPerSecond
-		case CPU:
-			out[m.Round-1] = m.ServerCPU
-		case ClientCost:
-			out[m.Round-1] = m.ClientCPU
+		case ServerCPU:
+			out[m.Round-1] = m.ServerCPUNanos
+		case ClientCPU:
+			out[m.Round-1] = m.ClientCPUNanos
 		case HeldMemory:
 			out[m.Round-1] = m.HeldPerConnection
-		case Median:
+		case LatencyP50:
 			out[m.Round-1] = float64(m.Latency.P50)
-		case Tail:
+		case LatencyP99:
 			out[m.Round-1] = float64(m.Latency.P99)
 		}
 	}
@@ -110,14 +110,14 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 	r := Row{
 		Server: s.Name, Workload: w.Name,
 		RequestsPerSecond:     each(func(m Measurement) float64 { return m.RequestsPerSecond }),
-		ServerCPU:             us(func(m Measurement) float64 { return m.ServerCPU }),
-		ClientCPU:             us(func(m Measurement) float64 { return m.ClientCPU }),
-		P50:                   us(func(m Measurement) float64 { return float64(m.Latency.P50) }),
-		P90:                   us(func(m Measurement) float64 { return float64(m.Latency.P90) }),
-		P99:                   us(func(m Measurement) float64 { return float64(m.Latency.P99) }),
-		P999:                  us(func(m Measurement) float64 { return float64(m.Latency.P999) }),
-		UserCPU:               us(func(m Measurement) float64 { return m.ServerCPU * m.ServerUserShare }),
-		SystemCPU:             us(func(m Measurement) float64 { return m.ServerCPU * (1 - m.ServerUserShare) }),
+		ServerCPUMicros:       us(func(m Measurement) float64 { return m.ServerCPUNanos }),
+		ClientCPUMicros:       us(func(m Measurement) float64 { return m.ClientCPUNanos }),
+		P50Micros:             us(func(m Measurement) float64 { return float64(m.Latency.P50) }),
+		P90Micros:             us(func(m Measurement) float64 { return float64(m.Latency.P90) }),
+		P99Micros:             us(func(m Measurement) float64 { return float64(m.Latency.P99) }),
+		P999Micros:            us(func(m Measurement) float64 { return float64(m.Latency.P999) }),
+		UserCPUMicros:         us(func(m Measurement) float64 { return m.ServerCPUNanos * m.ServerUserShare }),
+		SystemCPUMicros:       us(func(m Measurement) float64 { return m.ServerCPUNanos * (1 - m.ServerUserShare) }),
 		UserShare:             each(func(m Measurement) float64 { return m.ServerUserShare }),
 		Busy:                  each(func(m Measurement) float64 { return m.ServerBusy }).Median,
 		Resident:              each(func(m Measurement) float64 { return float64(m.Resident) }).Median,
@@ -235,7 +235,7 @@ func (r Ratio) Words() string {
 	if r.Metric.LessIsBetter() {
 		better = stats.Lower
 	}
-	words := map[Metric][2]string{Speed: {"faster", "slower"}, CPU: {"cheaper", "dearer"}, ClientCost: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}, Median: {"faster", "slower"}, Tail: {"faster", "slower"}}[r.Metric]
+	words := map[Metric][2]string{RequestsPerSecond: {"faster", "slower"}, ServerCPU: {"cheaper", "dearer"}, ClientCPU: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}, LatencyP50: {"faster", "slower"}, LatencyP99: {"faster", "slower"}}[r.Metric]
 	switch r.Verdict {
 	case stats.Higher, stats.Lower:
 		if r.Kind == Noise {

@@ -125,9 +125,9 @@ type Measurement struct {
 	Latency           load.Latency      `json:"latency_ns"`
 	Histogram         string            `json:"histogram,omitempty"`
 
-	ServerCPU       float64 `json:"server_cpu_ns_per_request"`
-	ServerUserShare float64 `json:"server_user_share"` // of ServerCPU; see Method.UserSystem
-	ClientCPU       float64 `json:"client_cpu_ns_per_request"`
+	ServerCPUNanos  float64 `json:"server_cpu_ns_per_request"`
+	ServerUserShare float64 `json:"server_user_share"` // of ServerCPUNanos; see Method.UserSystem
+	ClientCPUNanos  float64 `json:"client_cpu_ns_per_request"`
 	ServerBusy      float64 `json:"server_busy"` // share of the time in which its CPUs were the server's or idle that was the server's
 
 	// Counters are per request, from the server's own; nil without an admin
@@ -156,14 +156,14 @@ type Row struct {
 	Workload string `json:"workload"`
 
 	RequestsPerSecond stats.Interval `json:"requests_per_second"`
-	ServerCPU         stats.Interval `json:"server_cpu_us_per_request"`
-	ClientCPU         stats.Interval `json:"client_cpu_us_per_request"`
-	P50               stats.Interval `json:"p50_us"`
-	P90               stats.Interval `json:"p90_us"`
-	P99               stats.Interval `json:"p99_us"`
-	P999              stats.Interval `json:"p99.9_us"`
-	UserCPU           stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
-	SystemCPU         stats.Interval `json:"server_system_us_per_request"` // likewise
+	ServerCPUMicros   stats.Interval `json:"server_cpu_us_per_request"`
+	ClientCPUMicros   stats.Interval `json:"client_cpu_us_per_request"`
+	P50Micros         stats.Interval `json:"p50_us"`
+	P90Micros         stats.Interval `json:"p90_us"`
+	P99Micros         stats.Interval `json:"p99_us"`
+	P999Micros        stats.Interval `json:"p99.9_us"`
+	UserCPUMicros     stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
+	SystemCPUMicros   stats.Interval `json:"server_system_us_per_request"` // likewise
 	UserShare         stats.Interval `json:"server_user_share"`            // likewise
 	Busy              float64        `json:"server_busy"`
 	ClientBound       bool           `json:"client_bound"`
@@ -203,16 +203,16 @@ type Metric string
 
 // The metrics of ratios. Of all but the first less is better.
 const (
-	Speed      Metric = "requests per second"
-	CPU        Metric = "server CPU per request"
-	ClientCost Metric = "client CPU per request"
-	HeldMemory Metric = "buffer bytes per idle connection"
-	Median     Metric = "p50 latency"
-	Tail       Metric = "p99 latency"
+	RequestsPerSecond Metric = "requests per second"
+	ServerCPU         Metric = "server CPU per request"
+	ClientCPU         Metric = "client CPU per request"
+	HeldMemory        Metric = "buffer bytes per idle connection"
+	LatencyP50        Metric = "p50 latency"
+	LatencyP99        Metric = "p99 latency"
 )
 
 // LessIsBetter tells in which direction an improvement goes.
-func (m Metric) LessIsBetter() bool { return m != Speed }
+func (m Metric) LessIsBetter() bool { return m != RequestsPerSecond }
 
 // Ratio is head over base, paired round by round.
 type Ratio struct {

@@ -48,8 +48,8 @@ func (d *Document) remark(published string) {
 	d.note("%s of %.2g s each (%.2g s warm-up), %s. Generator: %s. Took %.0f s.", rounds, m.Seconds, m.Warmup, where, m.Generator, m.Took)
 	d.note("Ratios are taken within a round; median, then the bounds of its %.0f%% order-statistic interval.", 100*stats.Confidence)
 	for _, r := range d.Rows {
-		if r.Workload == d.Workloads[0].Name && !slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Metric == ClientCost }) {
-			d.note("The generator itself used %.1f µs of CPU per request, %s on %s.", r.ClientCPU.Median, Label(r.Server), r.Workload)
+		if r.Workload == d.Workloads[0].Name && !slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Metric == ClientCPU }) {
+			d.note("The generator itself used %.1f µs of CPU per request, %s on %s.", r.ClientCPUMicros.Median, Label(r.Server), r.Workload)
 			break
 		}
 	}
@@ -110,7 +110,7 @@ func (d *Document) remark(published string) {
 
 func (d *Document) noteNoise() {
 	for _, r := range d.Ratios {
-		if r.Kind != Noise || r.Metric != Speed || !r.Ratio.Measured() {
+		if r.Kind != Noise || r.Metric != RequestsPerSecond || !r.Ratio.Measured() {
 			continue
 		}
 		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, r.Ratio.Compact())
@@ -266,7 +266,7 @@ func (d *Document) different(old *Document) []string {
 // floor is by which share a server differed from itself, 0 when that was not measured.
 func (d *Document) floor() (widest float64) {
 	for _, r := range d.Ratios {
-		if r.Kind == Noise && r.Metric == Speed && r.Ratio.Bounded() {
+		if r.Kind == Noise && r.Metric == RequestsPerSecond && r.Ratio.Bounded() {
 			widest = max(widest, math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1))
 		}
 	}

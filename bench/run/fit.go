@@ -69,8 +69,8 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 			twin := heads[0]
 			twin.Name += Again
 			put(twin)
-			b.compare(results.Noise, w.Name, results.Speed, twin, heads[0])
-			b.compare(results.Noise, w.Name, results.CPU, twin, heads[0])
+			b.compare(results.Noise, w.Name, results.RequestsPerSecond, twin, heads[0])
+			b.compare(results.Noise, w.Name, results.ServerCPU, twin, heads[0])
 		}
 	}
 }
@@ -78,9 +78,9 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 // metrics are what a comparison looks at: at a given rate the requests per second are known beforehand.
 func (b *Bench) metrics() []results.Metric {
 	if b.Rate > 0 {
-		return []results.Metric{results.CPU, results.Median, results.Tail}
+		return []results.Metric{results.ServerCPU, results.LatencyP50, results.LatencyP99}
 	}
-	return []results.Metric{results.Speed, results.CPU}
+	return []results.Metric{results.RequestsPerSecond, results.ServerCPU}
 }
 
 // Scale puts stages with several numbers of workers into b, each against the
@@ -97,16 +97,16 @@ func (b *Bench) Scale(stages []Server, workers []int, workloads []workload.Workl
 				each := with(s, n)
 				b.Items = append(b.Items, Item{Server: each, Workload: w})
 				if each.Name != first.Name {
-					b.compare(results.Pair, w.Name, results.Speed, each, first)
+					b.compare(results.Pair, w.Name, results.RequestsPerSecond, each, first)
 				}
 				if s.Name != stages[0].Name {
-					b.compare(results.Pair, w.Name, results.Speed, each, with(stages[0], n))
+					b.compare(results.Pair, w.Name, results.RequestsPerSecond, each, with(stages[0], n))
 				}
 			}
 		}
 		twin := with(stages[0], workers[0])
 		twin.Name += Again
 		b.Items = append(b.Items, Item{Server: twin, Workload: w})
-		b.compare(results.Noise, w.Name, results.Speed, twin, with(stages[0], workers[0]))
+		b.compare(results.Noise, w.Name, results.RequestsPerSecond, twin, with(stages[0], workers[0]))
 	}
 }

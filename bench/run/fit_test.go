@@ -52,7 +52,7 @@ func TestGridLeavesOutWhatAServerCannotServe(t *testing.T) {
 		require.False(t, r.Base == "limited" && r.Workload == "pipelined")
 	}
 	b = &Bench{Rate: 100}
-	require.NotContains(t, b.metrics(), results.Speed, "it is given")
+	require.NotContains(t, b.metrics(), results.RequestsPerSecond, "it is given")
 }
 
 func TestScalePlan(t *testing.T) {

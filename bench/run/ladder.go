@@ -18,11 +18,11 @@ type target struct {
 const idleWorkload = "idle1k"
 
 var targets = map[string][]target{
-	"stage1": {{workload.Hello, results.Speed}, {"c1", results.Speed}},
-	"stage2": {{workload.Hello, results.Speed}},
-	"stage3": {{"browser", results.Speed}},
-	"stage4": {{"pipelined", results.Speed}, {"body64k", results.Speed}},
-	"stage5": {{workload.Hello, results.Speed}, {idleWorkload, results.HeldMemory}},
+	"stage1": {{workload.Hello, results.RequestsPerSecond}, {"c1", results.RequestsPerSecond}},
+	"stage2": {{workload.Hello, results.RequestsPerSecond}},
+	"stage3": {{"browser", results.RequestsPerSecond}},
+	"stage4": {{"pipelined", results.RequestsPerSecond}, {"body64k", results.RequestsPerSecond}},
+	"stage5": {{workload.Hello, results.RequestsPerSecond}, {idleWorkload, results.HeldMemory}},
 }
 
 // Again is what the second appearance of a server is called, for the noise floor.
@@ -60,18 +60,18 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 		if err := put(*ceiling, workload.Hello); err != nil {
 			return err
 		}
-		b.compare(results.Pair, workload.Hello, results.Speed, last, *ceiling)
+		b.compare(results.Pair, workload.Hello, results.RequestsPerSecond, last, *ceiling)
 	}
-	b.compare(results.Noise, workload.Hello, results.Speed, twin, last)
-	b.compare(results.Noise, workload.Hello, results.CPU, twin, last)
+	b.compare(results.Noise, workload.Hello, results.RequestsPerSecond, twin, last)
+	b.compare(results.Noise, workload.Hello, results.ServerCPU, twin, last)
 	for i, s := range stages {
 		if i == 0 {
 			continue
 		}
-		b.compare(results.Step, workload.Hello, results.Speed, s, stages[i-1])
-		b.compare(results.Step, workload.Hello, results.CPU, s, stages[i-1])
-		b.compare(results.Total, workload.Hello, results.Speed, s, stages[0])
-		b.compare(results.Total, workload.Hello, results.CPU, s, stages[0])
+		b.compare(results.Step, workload.Hello, results.RequestsPerSecond, s, stages[i-1])
+		b.compare(results.Step, workload.Hello, results.ServerCPU, s, stages[i-1])
+		b.compare(results.Total, workload.Hello, results.RequestsPerSecond, s, stages[0])
+		b.compare(results.Total, workload.Hello, results.ServerCPU, s, stages[0])
 		for _, t := range targets[harness.ShortName(s.Name)] {
 			if b.Brief && t.workload != workload.Hello {
 				continue
@@ -115,9 +115,9 @@ func (b *Bench) Generators(s Server, workloads []workload.Workload) {
 	embedded.Name, wrk.Name = Embedded, Wrk
 	for _, w := range workloads {
 		b.Items = append(b.Items, Item{Server: embedded, Workload: w, Generator: Embedded}, Item{Server: wrk, Workload: w, Generator: Wrk})
-		b.compare(results.Pair, w.Name, results.ClientCost, embedded, wrk)
-		b.compare(results.Pair, w.Name, results.Speed, embedded, wrk)
-		b.compare(results.Pair, w.Name, results.CPU, embedded, wrk)
+		b.compare(results.Pair, w.Name, results.ClientCPU, embedded, wrk)
+		b.compare(results.Pair, w.Name, results.RequestsPerSecond, embedded, wrk)
+		b.compare(results.Pair, w.Name, results.ServerCPU, embedded, wrk)
 	}
 }
 
@@ -130,7 +130,7 @@ func (b *Bench) compare(kind results.Kind, workload string, metric results.Metri
 func Targets(stage string) []string {
 	out := []string{workload.Hello}
 	for _, t := range targets[harness.ShortName(stage)] {
-		if t.metric == results.Speed && t.workload != workload.Hello {
+		if t.metric == results.RequestsPerSecond && t.workload != workload.Hello {
 			out = append(out, t.workload)
 		}
 	}

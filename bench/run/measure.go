@@ -140,7 +140,7 @@ func fill(m *results.Measurement, r load.Result, empty, before, after reading) {
 	m.Established, m.ConnectErrors, m.Errors = r.Established, r.ConnectErrors, r.Errors
 	m.Latency, m.Histogram, m.Unsent = r.Latency, r.Histogram, r.Unsent
 	m.Reconnects, m.StaleDates, m.MHz = r.Reconnects, r.StaleDates, after.mhz
-	m.ServerCPU, m.ClientCPU = r.ServerCPUPerRequest, r.ClientCPUPerRequest
+	m.ServerCPUNanos, m.ClientCPUNanos = r.ServerCPUNanosPerRequest, r.ClientCPUNanosPerRequest
 	if user, system := after.user-before.user, after.system-before.system; user+system > 0 {
 		m.ServerUserShare = float64(user) / float64(user+system)
 	}
@@ -150,12 +150,12 @@ func fill(m *results.Measurement, r load.Result, empty, before, after reading) {
 
 	server, all := after.server.less(before.server), after.cpus.less(before.cpus)
 	// What other processes took of the CPUs was neither the server's nor idle.
-	if own := float64(r.ServerCPU) / float64(tick); own > 0 {
+	if own := float64(r.ServerCPUNanos) / float64(tick); own > 0 {
 		m.ServerBusy = own / (own + float64(server.idle))
 	}
 	if total := all.busy + all.idle + all.steal; total > 0 {
 		m.StealShare = float64(all.steal) / float64(total)
-		ours := float64(r.ServerCPU+r.ClientCPU) / float64(tick)
+		ours := float64(r.ServerCPUNanos+r.ClientCPUNanos) / float64(tick)
 		m.OthersShare = max(0, (float64(all.busy)-ours)/float64(total))
 	}
 

@@ -149,11 +149,11 @@ func (b *Bench) runWrk(ctx context.Context, s *harness.Server, w workload.Worklo
 	}
 	result = r.convert(w, threads)
 	if now, err := load.CPUOf(s.PID()); err == nil {
-		result.ServerCPU = now - server
+		result.ServerCPUNanos = now - server
 	}
-	result.ClientCPU = g.CPUNanos()
+	result.ClientCPUNanos = g.CPUNanos()
 	if n := float64(r.Requests); n > 0 {
-		result.ServerCPUPerRequest, result.ClientCPUPerRequest = float64(result.ServerCPU)/n, float64(result.ClientCPU)/n
+		result.ServerCPUNanosPerRequest, result.ClientCPUNanosPerRequest = float64(result.ServerCPUNanos)/n, float64(result.ClientCPUNanos)/n
 	}
 	return result, nil
 }

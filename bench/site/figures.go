@@ -185,17 +185,17 @@ func metricOf(row results.Row, name string) (stats.Interval, func(float64) strin
 	case "qps":
 		return row.RequestsPerSecond, thousands, nil
 	case "cpu":
-		return row.ServerCPU, microseconds, nil
+		return row.ServerCPUMicros, microseconds, nil
 	case "client-cpu":
-		return row.ClientCPU, microseconds, nil
+		return row.ClientCPUMicros, microseconds, nil
 	case "p50":
-		return row.P50, microseconds, nil
+		return row.P50Micros, microseconds, nil
 	case "p90":
-		return row.P90, microseconds, nil
+		return row.P90Micros, microseconds, nil
 	case "p99":
-		return row.P99, microseconds, nil
+		return row.P99Micros, microseconds, nil
 	case "p99.9":
-		return row.P999, microseconds, nil
+		return row.P999Micros, microseconds, nil
 	case "calls":
 		return exact(row.SystemCalls), perRequest, nil
 	case "gc":
@@ -224,9 +224,9 @@ func (r *dataFiles) ratio(workload, head, base, metric string) (stats.Interval, 
 	case "ratio":
 		of = func(m results.Measurement) float64 { return m.RequestsPerSecond }
 	case "cpu":
-		of = func(m results.Measurement) float64 { return m.ServerCPU }
+		of = func(m results.Measurement) float64 { return m.ServerCPUNanos }
 	case "client-cpu":
-		of = func(m results.Measurement) float64 { return m.ClientCPU }
+		of = func(m results.Measurement) float64 { return m.ClientCPUNanos }
 	case "p50":
 		of = func(m results.Measurement) float64 { return float64(m.Latency.P50) }
 	case "p99":

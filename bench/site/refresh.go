@@ -210,7 +210,7 @@ func (r *Refresh) ablation(ctx context.Context, root, command, data string) erro
 					return err
 				}
 			}
-			for _, metric := range []results.Metric{results.Speed, results.CPU} {
+			for _, metric := range []results.Metric{results.RequestsPerSecond, results.ServerCPU} {
 				bench.Ratios = append(bench.Ratios, results.Ratio{Kind: results.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: with})
 			}
 		}

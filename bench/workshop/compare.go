@@ -77,7 +77,7 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 			if head != "yours" {
 				label = "again, for the noise"
 			}
-			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, results.Speed), interval(d.Ratios, head, results.CPU))
+			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
 		}
 		for _, warning := range warnings(d.Notes) {
 			o.line("--", yellow, warning)
