@@ -23,9 +23,7 @@ func Plan(b *run.Bench, base, head []run.Server) error {
 			before := base[i]
 			before.Name, after.Name = "base "+harness.ShortName(base[i].Name), "head "+harness.ShortName(head[i].Name)
 			b.Items = append(b.Items, run.Item{Server: before, Workload: w}, run.Item{Server: after, Workload: w})
-			for _, metric := range []results.Metric{results.RequestsPerSecond, results.ServerCPU} {
-				b.Ratios = append(b.Ratios, results.Ratio{Kind: results.Pair, Workload: w.Name, Metric: metric, Head: after.Name, Base: before.Name})
-			}
+			b.Compare(results.Pair, w.Name, after, before, results.RequestsPerSecond, results.ServerCPU)
 		}
 	}
 	return b.Fit(load.ReadLimits())

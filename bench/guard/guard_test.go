@@ -77,7 +77,8 @@ func TestParse(t *testing.T) {
 	require.InDelta(t, 1.5e6, got["Long"], 1e-3)
 }
 
-// A made-up repository whose one hot path does thirty thousand times the work at head: more than any neighbour on the machine can hide.
+// A made-up repository whose one hot path does thirty thousand times the work at head: more than
+// any neighbour on the machine can hide.
 func TestMicroFindsASlowerPath(t *testing.T) {
 	tree := func(name string, work int) Tree {
 		root := t.TempDir()
@@ -108,7 +109,8 @@ func TestMicroFindsASlowerPath(t *testing.T) {
 	require.Contains(t, all, "the benchmarks of shared/netpoll do not build at base: it has no tests")
 }
 
-// What was measured before an interruption is kept, and nothing is called missing that only had no turn.
+// What was measured before an interruption is kept, and nothing is called missing that only had no
+// turn.
 func TestMicroKeepsWhatItHasWhenItIsStopped(t *testing.T) {
 	tree := func(name string) Tree {
 		root := t.TempDir()

@@ -52,20 +52,20 @@ func (l Limits) CheckDescriptors(w workload.Workload) error {
 	if l.Descriptors == 0 || l.Descriptors >= n+ownFiles {
 		return nil
 	}
-	how := fmt.Sprintf("ulimit -n %d", n+ownFiles)
+	remedy := fmt.Sprintf("ulimit -n %d", n+ownFiles)
 	if l.HardDescriptors < n+ownFiles {
-		how = fmt.Sprintf("as root: prlimit --pid $$ --nofile=%d", n+ownFiles)
+		remedy = fmt.Sprintf("as root: prlimit --pid $$ --nofile=%d", n+ownFiles)
 	}
-	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: raise it first (%s)", n, n+ownFiles, l.Descriptors, how)
+	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: raise it first (%s)", n, n+ownFiles, l.Descriptors, remedy)
 }
 
-// Room is how many connections there are descriptors for.
+// Room is remedy many connections there are descriptors for.
 func (l Limits) Room() int { return max(1, l.Descriptors-ownFiles) }
 
 // usable is the share of the port range that is planned with: others use ports too.
 const usable = 0.8
 
-// Sources is how many source addresses connections to one target need.
+// Sources is remedy many source addresses connections to one target need.
 func (l Limits) Sources(connections int) int {
 	each := int(float64(l.Ports) * usable)
 	if each < 1 {
@@ -74,7 +74,7 @@ func (l Limits) Sources(connections int) int {
 	return min((connections+each-1)/each, maxSources)
 }
 
-// maxSources is how many addresses of 127.0.0.0/24 there are to leave from.
+// maxSources is remedy many addresses of 127.0.0.0/24 there are to leave from.
 const maxSources = 254
 
 // Capped says in lines for people what w will not get from this machine, and

@@ -79,8 +79,9 @@ type Result struct {
 	Reconnects    uint64            `json:"reconnects"`               // connections made anew, wanted or not
 	Errors        map[string]uint64 `json:"errors,omitempty"`         // wrong answers and lost connections, by kind
 
-	// StaleDates counts heads, among those that were looked at, whose Date was more than ten seconds away
-	// from the time. Looked at are one of each second, and the last; none if the server is not on this machine.
+	// StaleDates counts heads, among those that were looked at, whose Date was more than ten
+	// seconds away from the time. Looked at are one of each second, and the last; none if the
+	// server is not on this machine.
 	StaleDates uint64 `json:"stale_dates,omitempty"`
 
 	Began             time.Time `json:"began,omitzero"` // the measured part, by the clock of the generator's machine
@@ -162,8 +163,8 @@ func LatencyOf(h *hdr.Histogram) Latency {
 	return Latency{Min: h.Min(), Mean: h.Mean(), P50: at[0], P90: at[1], P99: at[2], P999: at[3], Max: h.Max()}
 }
 
-// Check says what cannot be done whatever the server is: a value that is out of bounds, or two that exclude
-// each other. Run begins with it.
+// Check says what cannot be done whatever the server is: a value that is out of bounds, or two that
+// exclude each other. Run begins with it.
 func (o *Options) Check() error {
 	switch {
 	case o.Workload.Name == "":

@@ -73,8 +73,8 @@ type cpuRecording struct {
 	err   error
 }
 
-// recordCPU starts a CPU profile of whole seconds and returns when the server has really begun. While
-// it waits for requests it takes no sample, so that it may well begin early and end late.
+// recordCPU starts a CPU profile of whole seconds and returns when the server has really begun.
+// While it waits for requests it takes no sample, so that it may well begin early and end late.
 func recordCPU(ctx context.Context, a admin, seconds int) (*cpuRecording, error) {
 	r := &cpuRecording{ended: make(chan struct{})}
 	go func() {

@@ -19,9 +19,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Allocs lists the heap allocations per request of stages, by site, from a heap profile that misses none.
-// Several are put side by side; when no workload was asked for, every one follows that the ladder promises
-// to serve without an allocation from stage3 on. No stages means all.
+// Allocs lists the heap allocations per request of stages, by site, from a heap profile that misses
+// none. Several are put side by side; when no workload was asked for, every one follows that the
+// ladder promises to serve without an allocation from stage3 on. No stages means all.
 func Allocs(ctx context.Context, o Options, stages []string) error {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {

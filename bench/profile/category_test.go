@@ -50,7 +50,8 @@ func TestEveryStackHasOneCategory(t *testing.T) {
 			require.Equal(t, c, categorise(s.frames))
 			require.Positive(t, inside)
 			require.LessOrEqual(t, inside, len(s.frames))
-			// A stack is kernel time if and only if its leaf lies in the kernel, whatever called it.
+			// A stack is kernel time if and only if its leaf lies in the kernel, whatever called
+			// it.
 			if c != rest {
 				require.Equal(t, s.frames[0].kind == kernelCode, c.isKernel(), "%s: %v", c, s.frames)
 			}
@@ -128,7 +129,7 @@ func TestComparedPartOfAStack(t *testing.T) {
 // served has a system call's name here.
 func TestEveryWrapperIsKnown(t *testing.T) {
 	seldom := map[string]bool{ // at the start, or in the load generator
-		"netpoll.bind": true, "netpoll.boundPort": true, "netpoll.connect": true, "netpoll.ConnectError": true, "netpoll.startListening": true,
+		"netpoll.bind": true, "netpoll.attachToGroup": true, "netpoll.boundPort": true, "netpoll.connect": true, "netpoll.ConnectError": true, "netpoll.startListening": true,
 		"netpoll.epollCreate1": true, "netpoll.openEventfd": true, "netpoll.SetLinger0": true, "netpoll.openSocket": true, "netpoll.setOption": true,
 		"netpoll.cpuClock": true, "netpoll.(*Vector).sendCut": true, "netpoll.affinity": true, "netpoll.PinThread": true,
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Flame records a stage, or two and what differs, and writes a flame graph of times per request and a pprof
-// profile for each profiler (ProfilerBoth for all that work).
+// Flame records a stage, or two and what differs, and writes a flame graph of times per request and
+// a pprof profile for each profiler (ProfilerBoth for all that work).
 func Flame(ctx context.Context, o Options, stages []string, profiler string) error {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -40,8 +40,8 @@ func Flame(ctx context.Context, o Options, stages []string, profiler string) err
 	return l.writeFlame(o.Out, sides)
 }
 
-// FlameOfRunning does the same for a server that runs already and that somebody else sends requests to.
-// Its admin listener is at address.
+// FlameOfRunning does the same for a server that runs already and that somebody else sends requests
+// to. Its admin listener is at address.
 func FlameOfRunning(ctx context.Context, o Options, address string) error {
 	l, err := o.lab()
 	if err != nil {

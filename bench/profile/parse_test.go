@@ -42,7 +42,8 @@ func TestPerfScriptIsRead(t *testing.T) {
 	require.Equal(t, int64(3), r.samples)
 }
 
-// With kernel.kptr_restrict the kernel's functions have no names; the call that led there tells what it is.
+// With kernel.kptr_restrict the kernel's functions have no names; the call that led there tells
+// what it is.
 func TestNamelessKernel(t *testing.T) {
 	text := regexp.MustCompile(`(ffffffff\w+) \S+ \(\S+\)`).ReplaceAllString(script, "$1 [unknown] ([unknown])")
 	text = strings.ReplaceAll(text, "slices.pdqsort[go.shape.struct { net/http.key string }]", modulePath+"shared/netpoll.sendto")

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // perfRecorder samples a server with perf, stacks of kernel and program
@@ -53,7 +54,7 @@ func newPerfRecorder(ctx context.Context, cpus []int) (*perfRecorder, error) {
 	}
 	// perf stat says plainly what record would replace by something else.
 	event := hardwareEvent
-	text, err := perfOutput(ctx, "stat", "-x", ",", "-e", hardwareEvent, "--", "true")
+	text, err := tryPerf(ctx, "stat", "-x", ",", "-e", hardwareEvent, "--", "true")
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -65,7 +66,7 @@ func newPerfRecorder(ctx context.Context, cpus []int) (*perfRecorder, error) {
 		return nil, err
 	}
 	r := &perfRecorder{event: event, tool: tool{cpus: cpus}, folder: folder, inliners: map[string]*inliner{}}
-	text, err = perfOutput(ctx, "record", "-q", "-e", event+":k", "-g", "-o", filepath.Join(folder, "try.data"), "--", "true")
+	text, err = tryPerf(ctx, "record", "-q", "-e", event+":k", "-g", "-o", filepath.Join(folder, "try.data"), "--", "true")
 	if ctx.Err() != nil {
 		r.remove()
 		return nil, ctx.Err()
@@ -101,12 +102,14 @@ func oneLine(text string) string {
 	return text
 }
 
-func perfOutput(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "perf", args...)
-	var text bytes.Buffer
-	cmd.Stderr = &text // perf stat counts there; what perf record prints for its command is of no use
-	err := cmd.Run()
-	return text.String(), err
+// tryPerf runs perf and returns its standard error: perf stat counts there, and what perf record prints
+// for its command is of no use.
+func tryPerf(ctx context.Context, args ...string) (string, error) {
+	out, err := harness.Run(ctx, harness.Command{Path: "perf", Args: args})
+	if err == nil {
+		err = out.Err()
+	}
+	return out.Stderr, err
 }
 
 func (r *perfRecorder) data() string { return filepath.Join(r.folder, "perf.data") }
@@ -134,21 +137,21 @@ func (r *perfRecorder) profile(ctx context.Context) (*profile.Profile, error) {
 	if !r.stopped {
 		return nil, errors.New("the recording by perf was cut short")
 	}
-	cmd := exec.CommandContext(ctx, "perf", "script", "-i", r.data(), "-F", "tid,period,event,ip,sym,dso", "--no-inline")
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, fmt.Errorf("perf cannot read what it recorded: %s", oneLine(cmp.Or(complaints.String(), err.Error())))
+	out, err := harness.Run(ctx, harness.Command{
+		Path: "perf", Args: []string{"script", "-i", r.data(), "-F", "tid,period,event,ip,sym,dso", "--no-inline"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := out.Err(); err != nil {
+		return nil, fmt.Errorf("perf cannot read what it recorded: %s", oneLine(err.Error()))
 	}
 	names, ok := r.inliners[r.binary]
 	if !ok {
 		names = newInliner(r.binary)
 		r.inliners[r.binary] = names
 	}
-	return parseScript(&out, r.event, names)
+	return parseScript(strings.NewReader(out.Stdout), r.event, names)
 }
 
 // remove deletes its files.

@@ -105,7 +105,8 @@ func frames(s *profile.Sample) []frame {
 	return out
 }
 
-// kernelPrefix begins the name of a frame that stands for all that the kernel does in a system call.
+// kernelPrefix begins the name of a frame that stands for all that the kernel does in a system
+// call.
 const kernelPrefix = "kernel: "
 
 // enteredFrom is the system call that a stack ends in, "" if it does not.

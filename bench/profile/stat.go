@@ -16,8 +16,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where there are
-// hardware counters, and what the kernel counts everywhere. No stages means all.
+// Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where
+// there are hardware counters, and what the kernel counts everywhere. No stages means all.
 func Stat(ctx context.Context, o Options, stages []string) error {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")

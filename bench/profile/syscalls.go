@@ -18,8 +18,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Syscalls counts the system calls per request of stages: their own counters, beside them what strace counts
-// where it is installed, and for a single stage what perf saw where it is allowed. No stages means all.
+// Syscalls counts the system calls per request of stages: their own counters, beside them what
+// strace counts where it is installed, and for a single stage what perf saw where it is allowed. No
+// stages means all.
 func Syscalls(ctx context.Context, o Options, stages []string) error {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {

@@ -88,9 +88,7 @@ func (x *experiment) chain(b *run.Bench, w workload.Workload) {
 		if s.Name == again.Name {
 			kind = results.Noise
 		}
-		for _, m := range []results.Metric{results.RequestsPerSecond, results.ServerCPU} {
-			b.Ratios = append(b.Ratios, results.Ratio{Kind: kind, Workload: w.Name, Metric: m, Head: s.Name, Base: x.changed.Name})
-		}
+		b.Compare(kind, w.Name, s, x.changed, results.RequestsPerSecond, results.ServerCPU)
 	}
 }
 

@@ -20,9 +20,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Where records stages under load and prints on what each spends its CPU time, per request. The table is
-// written to o.Folder too, and returned. With guess it asks on in first what will be the largest part.
-// profiler is any but ProfilerBoth. No stages means all.
+// Where records stages under load and prints on what each spends its CPU time, per request. The
+// table is written to o.Folder too, and returned. With guess it asks on in first what will be the
+// largest part. profiler is any but ProfilerBoth. No stages means all.
 func Where(ctx context.Context, o Options, stages []string, profiler string, guess bool, in io.Reader) (*WhereTable, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {

@@ -99,9 +99,9 @@ func ListWrongTurns(out io.Writer) error {
 	return err
 }
 
-// WrongTurn builds a stage with a change that looks right and is not, shows what a profile says beforehand,
-// and measures it against the original. The workloads are those of the turn. rounds may be 0: as many as fit
-// into limit.
+// WrongTurn builds a stage with a change that looks right and is not, shows what a profile says
+// beforehand, and measures it against the original. The workloads are those of the turn. rounds may
+// be 0: as many as fit into limit.
 func WrongTurn(ctx context.Context, o Options, name string, rounds int, limit time.Duration) error {
 	l, err := o.lab()
 	if err != nil {

@@ -23,7 +23,8 @@ func kilo(v float64) string {
 	return strconv.FormatFloat(v/1000, 'f', -1, 64) + " K"
 }
 
-// bar is a named one in a chart, and what stands over it. A median that is not a number leaves a gap.
+// bar is a named one in a chart, and what stands over it. A median that is not a number leaves a
+// gap.
 type bar struct {
 	name, label, fill string
 	value             stats.Interval
@@ -79,8 +80,8 @@ func niceStep(v float64) float64 {
 
 var leading = regexp.MustCompile(`^[0-9.]+`)
 
-// progression is the ladder as bars: what was measured here, and beside it, on a scale of its own, what
-// was published for another machine. "" is for nothing to show, as with the other charts.
+// progression is the ladder as bars: what was measured here, and beside it, on a scale of its own,
+// what was published for another machine. "" is for nothing to show, as with the other charts.
 func progression(run *results.Document, t theme, title string) string {
 	if len(run.Workloads) == 0 {
 		return ""
@@ -186,8 +187,8 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 	return d.svg(width, bottom+34, title)
 }
 
-// latencies draws how long requests took, from the quickest to the slowest: x is the logarithm of the
-// share that was slower.
+// latencies draws how long requests took, from the quickest to the slowest: x is the logarithm of
+// the share that was slower.
 func latencies(run *results.Document, t theme, title, workload string) (string, error) {
 	const width, left, right, top, bottom, nines = 990.0, 80.0, 960.0, 36.0, 320.0, 4.0
 	type server struct {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -138,12 +139,8 @@ func (d view) each(w results.Workload, s section, row func(results.Row) table.Ro
 
 // latencies are all percentiles, and where the CPU time went.
 func (d view) latencies(w results.Workload) section {
-	how := d.Method.UserSystem
-	if how == "" {
-		how = results.Ticks
-	}
 	s := section{
-		title:  "Latency and CPU time on " + w.Name + " (user, system: " + how + ")",
+		title:  "Latency and CPU time on " + w.Name + " (user, system: " + cmp.Or(d.Method.UserSystem, results.Ticks) + ")",
 		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "user µs", "system µs"}, left: 1,
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
@@ -253,15 +250,14 @@ func (d view) targets() section {
 		if r.Kind != results.Target {
 			continue
 		}
-		what, ratio := "req/s", r.Ratio.Compact()
+		ratio := r.Ratio.Compact()
 		if r.Metric == results.HeldMemory {
-			what = "idle buffer"
 			ratio = size(r.BaseValue) + " → " + size(r.HeadValue)
 		}
 		if !r.Ratio.Measured() {
 			ratio = "–"
 		}
-		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, what, ratio, r.Words()})
+		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, r.Metric.Short(), ratio, r.Words()})
 	}
 	return s
 }
@@ -274,7 +270,7 @@ func (d view) pairs(all bool) section {
 	brief := !all && len(d.Workloads) > 1 && len(d.Ratios) > many
 	for _, r := range d.Ratios {
 		if (r.Kind == results.Pair || r.Kind == results.Noise) && !(brief && r.Metric != results.RequestsPerSecond) {
-			what := map[results.Metric]string{results.RequestsPerSecond: "req/s", results.ServerCPU: "server CPU", results.ClientCPU: "client CPU", results.LatencyP50: "p50", results.LatencyP99: "p99", results.HeldMemory: "idle buffer"}[r.Metric]
+			what := r.Metric.Short()
 			if len(d.Workloads) > 1 {
 				what += ", " + r.Workload
 			}
@@ -294,18 +290,13 @@ func (d view) costs(w results.Workload) section {
 		title:  "What a request costs on " + w.Name,
 		header: table.Row{"stage", "CPU µs", "p50", "p99", "calls", "hand-offs", "allocations"}, left: 1,
 	}
-	for _, server := range d.Servers {
-		r, ok := d.Row(server.Name, w.Name)
-		if !ok || d.IsTwin(server.Name) {
-			continue
-		}
-		row := table.Row{results.Label(server.Name), fmt.Sprintf("%.2f", r.ServerCPUMicros.Median), latency(r.P50Micros.Median), latency(r.P99Micros.Median), "–", "–", "–"}
+	return d.each(w, s, func(r results.Row) table.Row {
+		row := table.Row{fmt.Sprintf("%.2f", r.ServerCPUMicros.Median), latency(r.P50Micros.Median), latency(r.P99Micros.Median), "–", "–", "–"}
 		if r.Counters != nil {
-			row[4], row[5], row[6] = decimal(r.SystemCalls), decimal(r.Counters["handoffs"]), decimal(r.Counters["heap_objects_allocated"])
+			row[3], row[4], row[5] = decimal(r.SystemCalls), decimal(r.Counters["handoffs"]), decimal(r.Counters["heap_objects_allocated"])
 		}
-		s.rows = append(s.rows, row)
-	}
-	return s
+		return row
+	})
 }
 
 func mark(r results.Row) string {

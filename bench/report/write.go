@@ -29,7 +29,8 @@ func (f *files) write(name string, content []byte) {
 	}
 }
 
-// stem is what the files of a run are called: one that did not complete does not replace one that did.
+// stem is what the files of a run are called: one that did not complete does not replace one that
+// did.
 func stem(d *results.Document, name string) string {
 	if d.Ended != results.Complete {
 		name += "-partial"
@@ -37,8 +38,8 @@ func stem(d *results.Document, name string) string {
 	return name
 }
 
-// Write leaves name.json and name.md in folder, and copies with the date in their names, and returns
-// the paths of the first two. Those of a run that did not complete are called name-partial.
+// Write leaves name.json and name.md in folder, and copies with the date in their names, and
+// returns the paths of the first two. Those of a run that did not complete are called name-partial.
 func Write(d *results.Document, folder, name string) ([]string, error) {
 	encoded, err := json.MarshalIndent(d, "", "\t")
 	if err != nil {

@@ -73,20 +73,7 @@ func (d *Document) values(server, workload string, metric Metric) []float64 {
 		if m.RequestsPerSecond == 0 && metric != HeldMemory {
 			continue
 		}
-		switch metric {
-		case RequestsPerSecond:
-			out[m.Round-1] = m.RequestsPerSecond
-		case ServerCPU:
-			out[m.Round-1] = m.ServerCPUNanos
-		case ClientCPU:
-			out[m.Round-1] = m.ClientCPUNanos
-		case HeldMemory:
-			out[m.Round-1] = m.HeldPerConnection
-		case LatencyP50:
-			out[m.Round-1] = float64(m.Latency.P50)
-		case LatencyP99:
-			out[m.Round-1] = float64(m.Latency.P99)
-		}
+		out[m.Round-1] = metrics[metric].of(m)
 	}
 	return out
 }
@@ -132,8 +119,8 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		}).Median,
 		Asked: w.Connections + w.Idle, Established: math.MaxInt,
 	}
-	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a server busy.
-	// At a given rate the client is the limit on purpose.
+	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a
+	// server busy. At a given rate the client is the limit on purpose.
 	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && d.Method.Rate == 0 && r.Busy < busyEnough
 	for _, m := range all {
 		r.Unsent += m.Unsent
@@ -231,20 +218,15 @@ func (d *Document) IsTwin(name string) bool {
 
 // Words says a verdict in words that suit the metric.
 func (r Ratio) Words() string {
-	better := stats.Higher
-	if r.Metric.LessIsBetter() {
-		better = stats.Lower
-	}
-	words := map[Metric][2]string{RequestsPerSecond: {"faster", "slower"}, ServerCPU: {"cheaper", "dearer"}, ClientCPU: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}, LatencyP50: {"faster", "slower"}, LatencyP99: {"faster", "slower"}}[r.Metric]
 	switch r.Verdict {
 	case stats.Higher, stats.Lower:
 		if r.Kind == Noise {
 			return "noise: the same server"
 		}
-		if r.Verdict == better {
-			return words[0]
+		if (r.Verdict == stats.Higher) == r.Metric.LessIsBetter() {
+			return metrics[r.Metric].worse
 		}
-		return words[1]
+		return metrics[r.Metric].better
 	case stats.CannotTell:
 		return "cannot tell"
 	case stats.TooFew:

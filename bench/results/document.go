@@ -38,7 +38,8 @@ type Document struct {
 	Rows   []Row    `json:"rows"`
 	Ratios []Ratio  `json:"ratios"`
 	Notes  []string `json:"notes"` // what a reader must know, one line each
-	// Remarks are what the command has to say beside its figures, such as what this machine capped; they are among the notes too.
+	// Remarks are what the command has to say beside its figures, such as what this machine capped;
+	// they are among the notes too.
 	Remarks []string `json:"remarks,omitempty"`
 
 	Measurements []Measurement `json:"measurements"`
@@ -80,7 +81,8 @@ type Method struct {
 	// What the CPUs in use did during all measurements together, as shares of their time.
 	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
 	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
-	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel tells.
+	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel
+	// tells.
 	MHz stats.Interval `json:"mhz,omitzero"`
 }
 
@@ -210,6 +212,23 @@ const (
 	LatencyP50        Metric = "p50 latency"
 	LatencyP99        Metric = "p99 latency"
 )
+
+// metrics says of each how a measurement has it, what a table calls it, and which words a verdict
+// has.
+var metrics = map[Metric]struct {
+	of                   func(Measurement) float64
+	short, better, worse string
+}{
+	RequestsPerSecond: {func(m Measurement) float64 { return m.RequestsPerSecond }, "req/s", "faster", "slower"},
+	ServerCPU:         {func(m Measurement) float64 { return m.ServerCPUNanos }, "server CPU", "cheaper", "dearer"},
+	ClientCPU:         {func(m Measurement) float64 { return m.ClientCPUNanos }, "client CPU", "cheaper", "dearer"},
+	HeldMemory:        {func(m Measurement) float64 { return m.HeldPerConnection }, "idle buffer", "less", "more"},
+	LatencyP50:        {func(m Measurement) float64 { return float64(m.Latency.P50) }, "p50", "faster", "slower"},
+	LatencyP99:        {func(m Measurement) float64 { return float64(m.Latency.P99) }, "p99", "faster", "slower"},
+}
+
+// Short is what a table calls it.
+func (m Metric) Short() string { return metrics[m].short }
 
 // LessIsBetter tells in which direction an improvement goes.
 func (m Metric) LessIsBetter() bool { return m != RequestsPerSecond }

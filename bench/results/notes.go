@@ -15,7 +15,8 @@ import (
 const (
 	// agreement is within what two runs on one machine should give the same ratio.
 	agreement = 0.03
-	// disturbed is the share of the CPUs' time from which steal or other processes are worth a warning.
+	// disturbed is the share of the CPUs' time from which steal or other processes are worth a
+	// warning.
 	disturbed = 0.02
 	// useless is from where on a run says more about its disturbances than about servers.
 	useless = 0.10
@@ -29,7 +30,8 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f%%", 100*share)
 }
 
-// remark fills in the notes. published is the line about the documents' figures, if they stand in the table.
+// remark fills in the notes. published is the line about the documents' figures, if they stand in
+// the table.
 func (d *Document) remark(published string) {
 	m := d.Method
 	where := fmt.Sprintf("co-located: server and generator share CPU %s, so every row is at the limit of that CPU", list(m.ServerCPUs))

@@ -55,8 +55,8 @@ func ReadPublished(root string) (p Published, err error) {
 
 var stageFolder = regexp.MustCompile(`^stage[0-9]+-[a-z0-9-]+$`)
 
-// Of is what stands beside a server in a table: "–" for a stage of which nothing is published, "" for
-// what is no stage. One with other flags, files or workers is not what the documents speak of.
+// Of is what stands beside a server in a table: "–" for a stage of which nothing is published, ""
+// for what is no stage. One with other flags, files or workers is not what the documents speak of.
 func (p Published) Of(server string) string {
 	if p.byStage == nil || !stageFolder.MatchString(server) {
 		return ""

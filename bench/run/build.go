@@ -55,8 +55,8 @@ func BuildVariant(ctx context.Context, root, folder string, v harness.Variant) (
 	return s, err
 }
 
-// Mix builds a stage with some of its files taken from another, into folder. The stages have the same
-// files, so that what one step changed can be put into a stage before or after it.
+// Mix builds a stage with some of its files taken from another, into folder. The stages have the
+// same files, so that what one step changed can be put into a stage before or after it.
 func Mix(ctx context.Context, root, folder, base, from string, files []string) (Server, error) {
 	for _, name := range files {
 		switch {

@@ -60,22 +60,20 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 				if head.Name == base.Name || !has[head.Name] || !has[base.Name] {
 					continue
 				}
-				for _, metric := range b.metrics() {
-					b.compare(results.Pair, w.Name, metric, head, base)
-				}
+				b.Compare(results.Pair, w.Name, head, base, b.metrics()...)
 			}
 		}
 		if len(heads) > 0 && has[heads[0].Name] {
 			twin := heads[0]
 			twin.Name += Again
 			put(twin)
-			b.compare(results.Noise, w.Name, results.RequestsPerSecond, twin, heads[0])
-			b.compare(results.Noise, w.Name, results.ServerCPU, twin, heads[0])
+			b.Compare(results.Noise, w.Name, twin, heads[0], results.RequestsPerSecond, results.ServerCPU)
 		}
 	}
 }
 
-// metrics are what a comparison looks at: at a given rate the requests per second are known beforehand.
+// metrics are what a comparison looks at: at a given rate the requests per second are known
+// beforehand.
 func (b *Bench) metrics() []results.Metric {
 	if b.Rate > 0 {
 		return []results.Metric{results.ServerCPU, results.LatencyP50, results.LatencyP99}
@@ -97,16 +95,16 @@ func (b *Bench) Scale(stages []Server, workers []int, workloads []workload.Workl
 				each := with(s, n)
 				b.Items = append(b.Items, Item{Server: each, Workload: w})
 				if each.Name != first.Name {
-					b.compare(results.Pair, w.Name, results.RequestsPerSecond, each, first)
+					b.Compare(results.Pair, w.Name, each, first, results.RequestsPerSecond)
 				}
 				if s.Name != stages[0].Name {
-					b.compare(results.Pair, w.Name, results.RequestsPerSecond, each, with(stages[0], n))
+					b.Compare(results.Pair, w.Name, each, with(stages[0], n), results.RequestsPerSecond)
 				}
 			}
 		}
 		twin := with(stages[0], workers[0])
 		twin.Name += Again
 		b.Items = append(b.Items, Item{Server: twin, Workload: w})
-		b.compare(results.Noise, w.Name, results.RequestsPerSecond, twin, with(stages[0], workers[0]))
+		b.Compare(results.Noise, w.Name, twin, with(stages[0], workers[0]), results.RequestsPerSecond)
 	}
 }

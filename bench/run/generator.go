@@ -32,23 +32,27 @@ type Drive struct {
 	More     []string // flags of the subcommand beside these
 }
 
-// generatorName is what it is called in errors.
-const generatorName = "the load generator"
+// start starts the generator's process.
+func (d Drive) start(ctx context.Context, more ...string) (*Generator, error) {
+	w := d.Workload
+	args := []string{
+		"load", "--json", "-", "--target", d.Address, "--workload", w.Name,
+		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
+		"--threads", strconv.Itoa(d.Threads), "--warmup", d.Warmup.String(), "--duration", d.Duration.String(),
+	}
+	p, err := harness.Start(ctx, harness.Command{
+		Name: "the load generator", Path: d.Command, Args: append(args, append(more, d.More...)...), CPUs: d.CPUs, Input: true,
+	})
+	return &Generator{Process: p, patience: d.Warmup + d.Duration + time.Minute}, err
+}
 
 // OpenGenerator starts a generator and returns when it has opened its
 // connections. The caller has to Close it.
 func OpenGenerator(ctx context.Context, d Drive) (*Generator, error) {
-	w := d.Workload
-	args := []string{
-		"load", "--json", "-", "--hold", "--target", d.Address, "--workload", w.Name,
-		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
-		"--threads", strconv.Itoa(d.Threads), "--warmup", d.Warmup.String(), "--duration", d.Duration.String(),
-	}
-	p, err := harness.Start(ctx, harness.Command{Name: generatorName, Path: d.Command, Args: append(args, d.More...), CPUs: d.CPUs, Input: true})
+	g, err := d.start(ctx, "--hold")
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{Process: p, patience: d.Warmup + d.Duration + time.Minute}
 	if err := g.expect(ctx, "ready"); err != nil {
 		g.Close()
 		return nil, err
@@ -77,15 +81,22 @@ func (g *Generator) Result(ctx context.Context) (result load.Result, err error) 
 	if err = g.Say("end"); err != nil {
 		return result, err
 	}
+	if result, err = g.readResult(ctx); err != nil {
+		return result, err
+	}
+	if err = g.Wait(harness.Patience); err == nil && g.ExitCode() != 0 {
+		err = g.EndedError("")
+	}
+	return result, err
+}
+
+func (g *Generator) readResult(ctx context.Context) (result load.Result, err error) {
 	line, err := g.Line(ctx, g.patience)
 	if err != nil {
 		return result, err
 	}
 	if err = json.Unmarshal([]byte(line), &result); err != nil {
-		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
-	}
-	if err = g.Wait(harness.Patience); err == nil && g.ExitCode() != 0 {
-		err = g.EndedError("")
+		err = fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
 	return result, err
 }

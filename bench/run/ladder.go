@@ -60,18 +60,15 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 		if err := put(*ceiling, workload.Hello); err != nil {
 			return err
 		}
-		b.compare(results.Pair, workload.Hello, results.RequestsPerSecond, last, *ceiling)
+		b.Compare(results.Pair, workload.Hello, last, *ceiling, results.RequestsPerSecond)
 	}
-	b.compare(results.Noise, workload.Hello, results.RequestsPerSecond, twin, last)
-	b.compare(results.Noise, workload.Hello, results.ServerCPU, twin, last)
+	b.Compare(results.Noise, workload.Hello, twin, last, results.RequestsPerSecond, results.ServerCPU)
 	for i, s := range stages {
 		if i == 0 {
 			continue
 		}
-		b.compare(results.Step, workload.Hello, results.RequestsPerSecond, s, stages[i-1])
-		b.compare(results.Step, workload.Hello, results.ServerCPU, s, stages[i-1])
-		b.compare(results.Total, workload.Hello, results.RequestsPerSecond, s, stages[0])
-		b.compare(results.Total, workload.Hello, results.ServerCPU, s, stages[0])
+		b.Compare(results.Step, workload.Hello, s, stages[i-1], results.RequestsPerSecond, results.ServerCPU)
+		b.Compare(results.Total, workload.Hello, s, stages[0], results.RequestsPerSecond, results.ServerCPU)
 		for _, t := range targets[harness.ShortName(s.Name)] {
 			if b.Brief && t.workload != workload.Hello {
 				continue
@@ -86,7 +83,7 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 					return err
 				}
 			}
-			b.compare(results.Target, t.workload, t.metric, s, stages[i-1])
+			b.Compare(results.Target, t.workload, s, stages[i-1], t.metric)
 		}
 	}
 	return nil
@@ -99,12 +96,8 @@ func (b *Bench) Pair(base, head Server, w workload.Workload) {
 	for _, s := range []Server{base, head, twin} {
 		b.Items = append(b.Items, Item{Server: s, Workload: w})
 	}
-	for _, metric := range b.metrics() {
-		b.compare(results.Pair, w.Name, metric, head, base)
-	}
-	for _, metric := range b.metrics() {
-		b.compare(results.Noise, w.Name, metric, twin, base)
-	}
+	b.Compare(results.Pair, w.Name, head, base, b.metrics()...)
+	b.Compare(results.Noise, w.Name, twin, base, b.metrics()...)
 }
 
 // Generators puts the comparison of the embedded generator with wrk into b: the
@@ -115,14 +108,15 @@ func (b *Bench) Generators(s Server, workloads []workload.Workload) {
 	embedded.Name, wrk.Name = Embedded, Wrk
 	for _, w := range workloads {
 		b.Items = append(b.Items, Item{Server: embedded, Workload: w, Generator: Embedded}, Item{Server: wrk, Workload: w, Generator: Wrk})
-		b.compare(results.Pair, w.Name, results.ClientCPU, embedded, wrk)
-		b.compare(results.Pair, w.Name, results.RequestsPerSecond, embedded, wrk)
-		b.compare(results.Pair, w.Name, results.ServerCPU, embedded, wrk)
+		b.Compare(results.Pair, w.Name, embedded, wrk, results.ClientCPU, results.RequestsPerSecond, results.ServerCPU)
 	}
 }
 
-func (b *Bench) compare(kind results.Kind, workload string, metric results.Metric, head, base Server) {
-	b.Ratios = append(b.Ratios, results.Ratio{Kind: kind, Workload: workload, Metric: metric, Head: head.Name, Base: base.Name})
+// Compare asks for ratios of head to base.
+func (b *Bench) Compare(kind results.Kind, workload string, head, base Server, metrics ...results.Metric) {
+	for _, metric := range metrics {
+		b.Ratios = append(b.Ratios, results.Ratio{Kind: kind, Workload: workload, Metric: metric, Head: head.Name, Base: base.Name})
+	}
 }
 
 // Targets are the workloads on which a stage is looked at, hello first. Where

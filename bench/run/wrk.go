@@ -187,19 +187,13 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 
 // warm drives s with the embedded generator. That a result has errors in it is not an error here.
 func (b *Bench) warm(ctx context.Context, s *harness.Server, w workload.Workload) (result load.Result, err error) {
-	g, err := harness.Start(ctx, harness.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
-		"load", "--json", "-", "--target", s.Ready.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
-		"--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String()}})
+	g, err := Drive{Command: b.Command, CPUs: b.place.Load, Address: s.Ready.Address, Workload: w, Threads: 1, Duration: b.Warmup}.start(ctx)
 	if err != nil {
 		return result, err
 	}
 	defer g.Close()
-	line, err := g.Line(ctx, b.Warmup+time.Minute)
-	if err != nil {
-		return result, err
+	if result, err = g.readResult(ctx); err == nil {
+		err = g.Wait(harness.Patience)
 	}
-	if err := json.Unmarshal([]byte(line), &result); err != nil {
-		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
-	}
-	return result, g.Wait(harness.Patience)
+	return result, err
 }

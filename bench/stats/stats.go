@@ -139,8 +139,8 @@ func (i Interval) Compact() string {
 	return Short(i.Median) + " " + low + "–" + high
 }
 
-// Bounds writes both ends of a ratio's interval. One that leaves 1 out must not be rounded to it: "better" beside
-// "[0.93, 1.00]" would look like a mistake.
+// Bounds writes both ends of a ratio's interval. One that leaves 1 out must not be rounded to it:
+// "better" beside "[0.93, 1.00]" would look like a mistake.
 func (i Interval) Bounds() (low, high string) {
 	low, high = Short(i.Low), Short(i.High)
 	for digits := 3; i.Low > 1 && rounded(low) <= 1; digits++ {

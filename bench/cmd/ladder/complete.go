@@ -14,7 +14,8 @@ import (
 // completion is how a shell is told what could follow.
 type completion = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// complete offers at most so many of some words, none of them twice. Behind a tab in a word stands what it is.
+// complete offers at most so many of some words, none of them twice. Behind a tab in a word stands
+// what it is.
 func complete(most int, words func(cmd *cobra.Command) []string) completion {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {

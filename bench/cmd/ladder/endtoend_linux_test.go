@@ -19,12 +19,14 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
-// What these tests measure is too short to be worth anything: they hold the commands to what they print and write.
+// What these tests measure is too short to be worth anything: they hold the commands to what they
+// print and write.
 
 // short is a measurement that only shows that all of it works.
 const short = "--rounds 1 --duration 50ms --warmup 5ms"
 
-// ladder runs the command in a folder, as a process of its own, with variables beside those of this one.
+// ladder runs the command in a folder, as a process of its own, with variables beside those of this
+// one.
 func ladder(t *testing.T, folder string, env []string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	own, err := os.Executable()
@@ -121,7 +123,8 @@ func TestCompareEndToEnd(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, d.Measurements, 6*3)
 		require.EqualValues(t, 7, d.Method.Seed)
-		// Where a server answered nothing in so short a time, as on a machine that is all others', a round has no ratio.
+		// Where a server answered nothing in so short a time, as on a machine that is all others',
+		// a round has no ratio.
 		bounded := 0
 		for _, r := range d.Ratios {
 			if r.Ratio.Bounded() {
@@ -257,7 +260,8 @@ func copyTree(t *testing.T, root, clone string) {
 	}))
 }
 
-// fakePerf does what perf stat does as far as this project can tell: see perf-stat(1), --control and -x.
+// fakePerf does what perf stat does as far as this project can tell: see perf-stat(1), --control
+// and -x.
 const fakePerf = `#!/bin/sh
 [ "$1" = stat ] || exit 9
 trap 'printf "%s\n" 4200000,,instructions,1,100.00,, 2100000,,cycles,1,100.00,, "<not supported>,,cache-misses,0,100.00,," 7,,context-switches:u,1,100.00,, >&2; exit 0' INT

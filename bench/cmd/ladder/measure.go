@@ -151,8 +151,8 @@ type job struct {
 	json      jsonFile
 }
 
-// begin makes a job of the flags and a list of workloads, which may be empty, and finds what would go wrong later, before
-// anything is built.
+// begin makes a job of the flags and a list of workloads, which may be empty, and finds what would
+// go wrong later, before anything is built.
 func (h *measuring) begin(cmd *cobra.Command, workloads string) (*job, error) {
 	j := &job{cmd: cmd, ctx: cmd.Context(), progress: newProgress(cmd.ErrOrStderr()), json: h.json}
 	var err error
@@ -176,8 +176,8 @@ func (h *measuring) begin(cmd *cobra.Command, workloads string) (*job, error) {
 	return j, j.Prepare()
 }
 
-// measures is what a subcommand runs that measures once: plan puts what is to be measured into the job.
-// workloads is a list of them, name what the reports are called.
+// measures is what a subcommand runs that measures once: plan puts what is to be measured into the
+// job. workloads is a list of them, name what the reports are called.
 func (h *measuring) measures(name string, workloads *string, plan func(j *job, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		j, err := h.begin(cmd, *workloads)

@@ -62,7 +62,8 @@ func oneOf(what, value string, choices ...string) error {
 	return fmt.Errorf("there is no %s %q: choose %s or %s", what, value, strings.Join(choices[:last], ", "), choices[last])
 }
 
-// stageNames are the folders of the stages that the arguments name, each once; all when there are none.
+// stageNames are the folders of the stages that the arguments name, each once; all when there are
+// none.
 func stageNames(root string, args []string) ([]string, error) {
 	all, err := harness.Stages(root)
 	if err != nil || len(args) == 0 {
