@@ -180,7 +180,7 @@ func categoryOfCall(call string) category {
 		return kernelTimer
 	case "write", "futex", "nanosleep", "sched_yield", "tgkill":
 		return kernelWake
-	case "accept4", "close", "shutdown", "timerfd_create":
+	case "accept4", "close", "shutdown", "timerfd_create", "ioctl":
 		return kernelConnection
 	}
 	return kernelOther

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
@@ -192,12 +192,12 @@ var metrics = map[string]struct {
 	write func(float64) string
 }{
 	"qps":         {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, thousands},
-	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPU }, microseconds},
-	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPU }, microseconds},
-	"p50":         {func(r results.Row) stats.Interval { return r.P50 }, microseconds},
-	"p90":         {func(r results.Row) stats.Interval { return r.P90 }, microseconds},
-	"p99":         {func(r results.Row) stats.Interval { return r.P99 }, microseconds},
-	"p99.9":       {func(r results.Row) stats.Interval { return r.P999 }, microseconds},
+	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPUMicros }, microseconds},
+	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPUMicros }, microseconds},
+	"p50":         {func(r results.Row) stats.Interval { return r.P50Micros }, microseconds},
+	"p90":         {func(r results.Row) stats.Interval { return r.P90Micros }, microseconds},
+	"p99":         {func(r results.Row) stats.Interval { return r.P99Micros }, microseconds},
+	"p99.9":       {func(r results.Row) stats.Interval { return r.P999Micros }, microseconds},
 	"calls":       {func(r results.Row) stats.Interval { return exact(r.SystemCalls) }, perRequest},
 	"gc":          {func(r results.Row) stats.Interval { return exact(r.GCCyclesPerSecond) }, perRequest},
 	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, wholeNumber},
@@ -209,7 +209,7 @@ func exact(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 
 
 // ratios are what two servers can be compared by.
 var ratios = map[string]results.Metric{
-	"ratio": results.Speed, "cpu": results.CPU, "client-cpu": results.ClientCost, "p50": results.Median, "p99": results.Tail,
+	"ratio": results.RequestsPerSecond, "cpu": results.ServerCPU, "client-cpu": results.ClientCPU, "p50": results.LatencyP50, "p99": results.LatencyP99,
 }
 
 // ratio is head over base, paired round by round. A document that still has its rounds gets those

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -176,7 +176,7 @@ func (b *builder) ladderTable() (string, error) {
 			published = d.Servers[at].Published
 		}
 		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, wholeNumber(row.RequestsPerSecond.Median), step, target,
-			row.ServerCPU.Median, microseconds(row.P50.Median), microseconds(row.P99.Median), row.SystemCalls, row.Counters["heap_objects_allocated"], published)
+			row.ServerCPUMicros.Median, microseconds(row.P50Micros.Median), microseconds(row.P99Micros.Median), row.SystemCalls, row.Counters["heap_objects_allocated"], published)
 	}
 	last := b.stages[len(b.stages)-1]
 	if row, ok := d.Row("bare-c", "hello"); ok {
@@ -185,7 +185,7 @@ func (b *builder) ladderTable() (string, error) {
 			return "", err
 		}
 		fmt.Fprintf(&out, "| a bare C loop that parses nothing | %s | stage5 to it: %s | | %.2f | %s | %s | | | |\n", wholeNumber(row.RequestsPerSecond.Median), brackets(ratio),
-			row.ServerCPU.Median, microseconds(row.P50.Median), microseconds(row.P99.Median))
+			row.ServerCPUMicros.Median, microseconds(row.P50Micros.Median), microseconds(row.P99Micros.Median))
 	}
 	all, _, err := b.results.ratio("hello", last, b.stages[0], "ratio")
 	if err != nil {
@@ -211,9 +211,9 @@ func targets(d *results.Document, stage string) string {
 		case r.Kind != results.Target || r.Head != stage:
 		case r.Metric == results.HeldMemory:
 			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", wholeNumber(r.BaseValue), wholeNumber(r.HeadValue)))
-		case r.Metric == results.Speed && r.Workload == "hello":
+		case r.Metric == results.RequestsPerSecond && r.Workload == "hello":
 			out = append(out, "hello: the same")
-		case r.Metric == results.Speed:
+		case r.Metric == results.RequestsPerSecond:
 			out = append(out, r.Workload+": "+brackets(r.Ratio))
 		}
 	}

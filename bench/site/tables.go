@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -135,7 +135,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 		}
 		w := html.EscapeString(t.Workload)
 		switch t.Metric {
-		case results.Speed:
+		case results.RequestsPerSecond:
 			if err := add("requests per second, "+w, t.Workload, "qps", "ratio", false); err != nil {
 				return "", err
 			}
@@ -226,7 +226,7 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 			cells = append(cells, spoken(interval, false))
 		}
 		row, _ := d.Row(s.Name, workloads[0])
-		g.row(append(cells, microseconds(row.ServerCPU.Median))...)
+		g.row(append(cells, microseconds(row.ServerCPUMicros.Median))...)
 	}
 	return g.String(), nil
 }
