@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"shared/netpoll", "shared/http1", "bench/stats"},
 	{"shared/app", "shared/testenv", "bench/child"},
 	{"shared/serve", "bench/workload"},
-	{"shared/harness", "bench/load"},
+	{"shared/harness", "bench/load", "bench/typecheck"},
 	{"shared/suite", "bench/report"},
 	{"shared/suite/differential", "bench/run", "bench/page"},
 	stages,
