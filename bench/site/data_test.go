@@ -26,7 +26,7 @@ func wholeDocument(t *testing.T) *results.Document {
 	for round := 1; round <= 6; round++ {
 		for i, s := range d.Servers {
 			d.Measurements = append(d.Measurements, results.Measurement{
-				Round: round, Server: s.Name, Workload: "hello", RequestsPerSecond: 10_000.123456 * float64(i+1), ServerCPU: 9000 / float64(i+1),
+				Round: round, Server: s.Name, Workload: "hello", RequestsPerSecond: 10_000.123456 * float64(i+1), ServerCPUNanos: 9000 / float64(i+1),
 				Counters: map[string]float64{"reads": 1, "handoffs": 0},
 			})
 		}
