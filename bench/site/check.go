@@ -22,7 +22,7 @@ func Check(root string) error {
 	if err != nil {
 		return err
 	}
-	errs := checkReadmes(b)
+	errs := []error{b.checkReadmes()}
 	for _, p := range b.pages {
 		errs = append(errs, typedFigures(p)...)
 	}

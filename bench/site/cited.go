@@ -5,6 +5,7 @@ import (
 	"html"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -54,26 +55,31 @@ func readDocuments(root string) (*documents, error) {
 	return &d, nil
 }
 
-// cite writes a published figure with the documents that it stands in.
-func (d *documents) cite(numbers []int, text string) (string, error) {
-	for _, n := range numbers {
-		if !slices.ContainsFunc(d.Published, func(p published) bool { return p.Figure == text && slices.Contains(p.In, n) }) {
-			return "", fmt.Errorf("document %d gives no figure %q: docs/data/documents.yaml lists those it does", n, text)
-		}
-	}
+// cite writes a published figure with the documents, by number, that it stands in.
+func (d *documents) cite(numbers []string, figure string) (string, error) {
 	var marks []string
-	for _, n := range numbers {
+	for _, number := range numbers {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return "", fmt.Errorf("cite: want the numbers of documents and then a figure, not %q", number)
+		}
+		if !slices.ContainsFunc(d.Published, func(p published) bool { return p.Figure == figure && slices.Contains(p.In, n) }) {
+			return "", fmt.Errorf("document %d gives no figure %q: docs/data/documents.yaml lists those it does", n, figure)
+		}
 		marks = append(marks, fmt.Sprintf(`<a href="sources.html#document-%d" title="document %d">%d</a>`, n, n, n))
 	}
-	return fmt.Sprintf(`<span class="cited">%s<sup>[%s]</sup></span>`, html.EscapeString(text), strings.Join(marks, ",")), nil
+	return fmt.Sprintf(`<span class="cited">%s<sup>[%s]</sup></span>`, html.EscapeString(figure), strings.Join(marks, ",")), nil
 }
 
 // ofStage is the published figure that belongs to a stage, "–" when there is none.
 func (d *documents) ofStage(stage string) string {
 	for _, p := range d.Published {
 		if p.Stage == stage {
-			text, err := d.cite(p.In, p.Figure)
-			if err == nil {
+			var numbers []string
+			for _, n := range p.In {
+				numbers = append(numbers, strconv.Itoa(n))
+			}
+			if text, err := d.cite(numbers, p.Figure); err == nil {
 				return text
 			}
 		}

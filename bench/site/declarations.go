@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -101,15 +102,7 @@ func pairDeclarations(old, new []declaration) (oldOf []int) {
 				}
 			}
 		}
-		slices.SortStableFunc(all, func(a, b candidate) int {
-			switch {
-			case a.likeness > b.likeness:
-				return -1
-			case a.likeness < b.likeness:
-				return 1
-			}
-			return 0
-		})
+		slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.likeness, a.likeness) })
 		for _, c := range all {
 			if oldOf[c.j] < 0 && !taken[c.i] {
 				oldOf[c.j], taken[c.i] = c.i, true

@@ -11,12 +11,6 @@ import (
 )
 
 // An include is a name and arguments in double braces: {{figure "hello.stage1.qps"}}.
-type include struct {
-	name string
-	args []string // quoted ones without their quotes, numbers as they are
-	line int
-}
-
 var includeForm = regexp.MustCompile(`\{\{\s*([a-z]+)((?:\s+(?:"(?:[^"\\]|\\.)*"|[0-9]+))*)\s*\}\}`)
 var argumentForm = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]+`)
 
@@ -24,125 +18,67 @@ var argumentForm = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]+`)
 // b.errs, so that one build tells all.
 func (b *builder) expand(p *page, text string) string {
 	return outsideCode(text, func(line int, text string) string {
+		fail := func(format string, args ...any) {
+			b.fail("%s:%d: %w", p.source, p.firstLine+line-1, fmt.Errorf(format, args...))
+		}
 		text = includeForm.ReplaceAllStringFunc(text, func(found string) string {
 			parts := includeForm.FindStringSubmatch(found)
-			in := include{name: parts[1], line: p.firstLine + line - 1}
-			for _, a := range argumentForm.FindAllString(parts[2], -1) {
-				if unquoted, err := strconv.Unquote(a); err == nil {
-					a = unquoted
+			args := argumentForm.FindAllString(parts[2], -1)
+			for i, a := range args {
+				if unquoted, err := strconv.Unquote(a); err == nil { // a number is as it is
+					args[i] = unquoted
 				}
-				in.args = append(in.args, a)
 			}
-			out, err := b.include(p, in)
+			out, err := b.include(p, parts[1], args)
 			if err != nil {
-				b.fail("%s:%d: %w", p.source, in.line, err)
+				fail("%w", err)
 			}
 			return out
 		})
 		if i := strings.Index(text, "{{"); i >= 0 {
-			b.fail("%s:%d: %q is no include", p.source, p.firstLine+line-1, text[i:min(len(text), i+40)])
+			fail("%q is no include", text[i:min(len(text), i+40)])
 		}
 		return text
 	})
 }
 
-// include makes the HTML of one include.
-func (b *builder) include(p *page, in include) (string, error) {
-	need := func(least, most int) error {
-		if len(in.args) < least || len(in.args) > most {
-			return fmt.Errorf("{{%s}} takes %d to %d arguments, not %d", in.name, least, most, len(in.args))
-		}
-		return nil
+// include makes the HTML of one include. docs/README.md lists them all.
+func (b *builder) include(p *page, name string, args []string) (string, error) {
+	made, known := map[string]struct {
+		least, most int // arguments
+		html        func() (string, error)
+	}{
+		"figure": {1, 1, func() (string, error) {
+			f, err := b.results.figure(args[0])
+			return f.html(), err
+		}},
+		"verdict": {1, 1, func() (string, error) {
+			text, err := b.results.verdict(args[0])
+			return `<span class="verdict">` + html.EscapeString(text) + `</span>`, err
+		}},
+		"cite":        {2, 6, func() (string, error) { return b.documents.cite(args[:len(args)-1], args[len(args)-1]) }},
+		"hunk":        {2, 12, func() (string, error) { return b.pointToHunks(p, args[0], args[1:]) }},
+		"diagram":     {2, 2, func() (string, error) { return b.diagram(args[0], args[1]) }},
+		"man":         {1, 1, func() (string, error) { return manual(args[0]) }},
+		"test":        {1, 1, func() (string, error) { return b.tests.name(args[0]) }},
+		"counters":    {2, 9, func() (string, error) { return b.countersTable(args[0], args[1:]) }},
+		"result":      {1, 1, func() (string, error) { return b.resultTable(args[0]) }},
+		"ablation":    {1, 1, func() (string, error) { return b.ablationTable(args[0]) }},
+		"flame":       {1, 2, func() (string, error) { return b.flame(args...) }},
+		"where":       {1, 6, func() (string, error) { return b.whereTable(args...) }},
+		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
+		"progression": {0, 0, b.progression},
+		"documents":   {0, 0, b.documentList},
+		"published":   {0, 0, b.publishedTable},
+		"chapters":    {0, 0, b.chapterList},
+	}[name]
+	switch {
+	case !known:
+		return "", fmt.Errorf("there is no include %q", name)
+	case len(args) < made.least || len(args) > made.most:
+		return "", fmt.Errorf("{{%s}} takes %d to %d arguments, not %d", name, made.least, made.most, len(args))
 	}
-	switch in.name {
-	case "figure":
-		if err := need(1, 1); err != nil {
-			return "", err
-		}
-		f, err := b.results.figure(in.args[0])
-		return f.html(), err
-	case "verdict":
-		if err := need(1, 1); err != nil {
-			return "", err
-		}
-		text, err := b.results.verdict(in.args[0])
-		return `<span class="verdict">` + html.EscapeString(text) + `</span>`, err
-	case "cite":
-		if err := need(2, 6); err != nil {
-			return "", err
-		}
-		var numbers []int
-		for _, a := range in.args[:len(in.args)-1] {
-			n, err := strconv.Atoi(a)
-			if err != nil {
-				return "", fmt.Errorf("{{cite}} takes numbers of documents and then a figure, not %q", a)
-			}
-			numbers = append(numbers, n)
-		}
-		return b.documents.cite(numbers, in.args[len(in.args)-1])
-	case "hunk":
-		if err := need(2, 12); err != nil {
-			return "", err
-		}
-		return b.pointToHunks(p, in.args[0], in.args[1:])
-	case "diagram":
-		if err := need(2, 2); err != nil {
-			return "", err
-		}
-		return b.diagram(in.args[0], in.args[1])
-	case "man":
-		if err := need(1, 1); err != nil {
-			return "", err
-		}
-		return manual(in.args[0])
-	case "test":
-		if err := need(1, 1); err != nil {
-			return "", err
-		}
-		return b.tests.name(in.args[0])
-	case "counters":
-		if err := need(2, 9); err != nil {
-			return "", err
-		}
-		return b.countersTable(in.args[0], in.args[1:])
-	case "result":
-		if err := need(1, 1); err != nil {
-			return "", err
-		}
-		return b.resultTable(in.args[0])
-	case "ablation":
-		if err := need(1, 1); err != nil {
-			return "", err
-		}
-		return b.ablationTable(in.args[0])
-	case "flame":
-		if err := need(1, 2); err != nil {
-			return "", err
-		}
-		return b.flame(in.args...)
-	case "where":
-		if err := need(1, 6); err != nil {
-			return "", err
-		}
-		return b.whereTable(in.args...)
-	case "peers":
-		if err := need(2, 9); err != nil {
-			return "", err
-		}
-		return b.peersTable(in.args[0], in.args[1:])
-	case "progression":
-		if err := need(0, 0); err != nil {
-			return "", err
-		}
-		return b.progression()
-	case "documents":
-		return b.documentList(), need(0, 0)
-	case "published":
-		return b.publishedTable(), need(0, 0)
-	case "chapters":
-		return b.chapterList(), need(0, 0)
-	}
-	return "", fmt.Errorf("there is no include %q", in.name)
+	return made.html()
 }
 
 // pointToHunks writes the marks that lead from a paragraph to what it explains.

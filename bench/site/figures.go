@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"math"
@@ -242,22 +243,22 @@ func (r *dataFiles) verdict(key string) (string, error) {
 		return of.verdict(rest)
 	}
 	parts := strings.Split(key, ".")
-	if len(parts) == 3 {
-		if head, base, pair := strings.Cut(parts[1], "/"); pair {
-			interval, _, err := r.ratio(parts[0], head, base, parts[2])
-			if err != nil {
-				return "", fmt.Errorf("verdict %q: %w", key, err)
-			}
-			switch stats.Judge(interval) {
-			case stats.Higher:
-				return "more, and the interval excludes 1", nil
-			case stats.Lower:
-				return "less, and the interval excludes 1", nil
-			}
-			return string(stats.Judge(interval)), nil
-		}
+	if len(parts) != 3 || strings.Count(parts[1], "/") != 1 {
+		return "", fmt.Errorf("verdict %q: want workload.head/base.metric", key)
 	}
-	return "", fmt.Errorf("verdict %q: want workload.head/base.metric", key)
+	head, base, _ := strings.Cut(parts[1], "/")
+	interval, _, err := r.ratio(parts[0], head, base, parts[2])
+	if err != nil {
+		return "", fmt.Errorf("verdict %q: %w", key, err)
+	}
+	switch v := stats.Judge(interval); v {
+	case stats.Higher:
+		return "more, and the interval excludes 1", nil
+	case stats.Lower:
+		return "less, and the interval excludes 1", nil
+	default:
+		return string(v), nil
+	}
 }
 
 // about answers what is not a measured value: the machine and the method.
@@ -266,40 +267,26 @@ func (r *dataFiles) about(which, name string) (string, error) {
 	if which == "ablation" && len(r.documents) > 1 {
 		d = r.documents[1]
 	}
-	switch name {
-	case "cpu":
-		return d.Machine.CPU, nil
-	case "cpus":
-		return fmt.Sprint(d.Machine.CPUs), nil
-	case "kernel":
-		return strings.TrimPrefix(d.Machine.Kernel, "Linux "), nil
-	case "go":
-		return strings.TrimPrefix(d.Machine.Go, "go"), nil
-	case "virtual":
-		if d.Machine.Virtual == "" {
-			return "none that could be found", nil
-		}
-		return d.Machine.Virtual, nil
-	case "date":
-		return d.Created.Format("2 January 2006"), nil
-	case "command":
-		return d.Command, nil
-	case "rounds":
-		return fmt.Sprint(d.Method.Rounds), nil
-	case "seconds":
-		return stats.Short(d.Method.Seconds), nil
-	case "layout":
-		return d.Method.Layout, nil
-	case "workers":
-		return fmt.Sprint(d.Method.Workers), nil
-	case "generator":
-		return d.Method.Generator, nil
-	case "steal":
-		return fmt.Sprintf("%.1f%%", 100*d.Method.Steal), nil
-	case "others":
-		return fmt.Sprintf("%.1f%%", 100*d.Method.Others), nil
+	text, known := map[string]string{
+		"cpu":       d.Machine.CPU,
+		"cpus":      fmt.Sprint(d.Machine.CPUs),
+		"kernel":    strings.TrimPrefix(d.Machine.Kernel, "Linux "),
+		"go":        strings.TrimPrefix(d.Machine.Go, "go"),
+		"virtual":   cmp.Or(d.Machine.Virtual, "none that could be found"),
+		"date":      d.Created.Format("2 January 2006"),
+		"command":   d.Command,
+		"rounds":    fmt.Sprint(d.Method.Rounds),
+		"seconds":   stats.Short(d.Method.Seconds),
+		"layout":    d.Method.Layout,
+		"workers":   fmt.Sprint(d.Method.Workers),
+		"generator": d.Method.Generator,
+		"steal":     fmt.Sprintf("%.1f%%", 100*d.Method.Steal),
+		"others":    fmt.Sprintf("%.1f%%", 100*d.Method.Others),
+	}[name]
+	if !known {
+		return "", fmt.Errorf("figure %q: nothing like this is known", which+"."+name)
 	}
-	return "", fmt.Errorf("figure %q: nothing like this is known", which+"."+name)
+	return text, nil
 }
 
 // thousands writes requests per second as the documents do: 68.2 K.

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -143,7 +145,7 @@ func (b *builder) resolve(p *page, to string) string {
 }
 
 // chapterList is the list of all chapters, for the first page.
-func (b *builder) chapterList() string {
+func (b *builder) chapterList() (string, error) {
 	var out strings.Builder
 	out.WriteString(`<ol class="chapter-list">`)
 	for _, p := range b.pages {
@@ -152,5 +154,42 @@ func (b *builder) chapterList() string {
 		}
 	}
 	out.WriteString("</ol>")
-	return out.String()
+	return out.String(), nil
+}
+
+// highlight colours source text and answers its lines as HTML. The classes are
+// chroma's; site.css gives them their colours.
+func highlight(language, source string) []string {
+	lexer := lexers.Get(language)
+	if lexer == nil {
+		lexer = lexers.Fallback
+	}
+	tokens, err := chroma.Tokenise(chroma.Coalesce(lexer), nil, source)
+	// chroma gives up a match after a quarter of a second and calls the byte an
+	// error: on a very busy machine that happens to good code too. The same sources
+	// shall make the same site.
+	for range 9 {
+		if err != nil || !slices.ContainsFunc(tokens, func(t chroma.Token) bool { return t.Type == chroma.Error }) {
+			break
+		}
+		tokens, err = chroma.Tokenise(chroma.Coalesce(lexer), nil, source)
+	}
+	if err != nil {
+		return strings.Split(html.EscapeString(source), "\n")
+	}
+	var lines []string
+	for _, line := range chroma.SplitTokensIntoLines(tokens) {
+		var b strings.Builder
+		for _, t := range line {
+			text := html.EscapeString(strings.TrimSuffix(t.Value, "\n"))
+			class := chroma.StandardTypes[t.Type]
+			if class == "" || text == "" || strings.TrimSpace(t.Value) == "" {
+				b.WriteString(text)
+				continue
+			}
+			b.WriteString(`<span class="` + class + `">` + text + `</span>`)
+		}
+		lines = append(lines, b.String())
+	}
+	return lines
 }

@@ -42,58 +42,54 @@ func UpdateReadmes(root string) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := readmeFiles(root)
+	err = b.eachReadme(func(name, old, text string) error {
+		if text == old {
+			return nil
+		}
+		changed = append(changed, name)
+		return os.WriteFile(filepath.Join(root, name), []byte(text), 0o644)
+	})
 	if err != nil {
-		return nil, err
-	}
-	for _, name := range files {
-		path := filepath.Join(root, name)
-		old, err := os.ReadFile(path)
-		if err != nil {
-			return changed, err
-		}
-		text, err := b.readme(name, string(old))
-		if err != nil {
-			return changed, err
-		}
-		if text != string(old) {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				return changed, err
-			}
-			changed = append(changed, name)
-		}
+		return changed, err
 	}
 	return changed, prune(root)
 }
 
-// checkReadmes finds figures in the READMEs that the results do not have.
-func checkReadmes(b *builder) (errs []error) {
+// eachReadme calls f with each README as it is and as it should be.
+func (b *builder) eachReadme(f func(name, old, text string) error) error {
 	files, err := readmeFiles(b.root)
-	if err != nil {
-		return []error{err}
-	}
+	errs := []error{err}
 	for _, name := range files {
-		text, err := os.ReadFile(filepath.Join(b.root, name))
+		old, err := os.ReadFile(filepath.Join(b.root, name))
 		if err != nil {
-			errs = append(errs, err)
-			continue
+			return err
 		}
-		want, err := b.readme(name, string(text))
-		if err != nil {
-			errs = append(errs, err)
-		} else if want != string(text) {
+		text, err := b.readme(name, string(old))
+		errs = append(errs, err)
+		if err == nil {
+			errs = append(errs, f(name, string(old), text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkReadmes finds figures in the READMEs that the results do not have.
+func (b *builder) checkReadmes() error {
+	return b.eachReadme(func(name, text, want string) error {
+		var errs []error
+		if want != text {
 			errs = append(errs, fmt.Errorf("%s: its figures are not those of docs/data: make docs-readmes writes them", name))
 		}
-		// What is between marks is right by now; the lines are kept, for the messages.
-		bare := readmeMark.ReplaceAllStringFunc(string(text), func(found string) string { return strings.Repeat("\n", strings.Count(found, "\n")) })
-		if at := lineBegins.FindString(string(text)); at != "" {
+		if at := lineBegins.FindString(text); at != "" {
 			errs = append(errs, fmt.Errorf("%s: a line begins with %s, which Markdown takes for a block of HTML: break the line elsewhere", name, at))
 		}
+		// What is between marks is right by now; the lines are kept, for the messages.
+		bare := readmeMark.ReplaceAllStringFunc(text, func(found string) string { return strings.Repeat("\n", strings.Count(found, "\n")) })
 		for _, f := range findTyped(bare) {
 			errs = append(errs, fmt.Errorf("%s:%d: %q is typed in: put it between <!--figure …--> or <!--cite …--> and <!--/-->, as docs/README.md says", name, f.line, f.text))
 		}
-	}
-	return errs
+		return errors.Join(errs...)
+	})
 }
 
 // readme replaces what stands between the marks of a text.
@@ -108,7 +104,9 @@ func (b *builder) readme(name, text string) (string, error) {
 		case "figure":
 			value, err = b.results.plain(argument)
 		case "cite":
-			value, err = b.documents.plain(argument)
+			var numbers string
+			numbers, value, _ = strings.Cut(argument, " ") // "1,4 27.5 K"
+			_, err = b.documents.cite(strings.Split(numbers, ","), value)
 		case "ladder":
 			value, err = b.ladderTable()
 		}
@@ -128,21 +126,6 @@ func (r *dataFiles) plain(key string) (string, error) {
 		return "", err
 	}
 	return strings.NewReplacer("×", "", ", ", "–").Replace(f.text), nil
-}
-
-// plain checks a published figure, "1 12.5%" or "1,4 27.5 K", and gives it back.
-func (d *documents) plain(argument string) (string, error) {
-	numbers, figure, _ := strings.Cut(argument, " ")
-	for number := range strings.SplitSeq(numbers, ",") {
-		n := 0
-		if _, err := fmt.Sscanf(number, "%d", &n); err != nil {
-			return "", fmt.Errorf("cite %q: want the numbers of documents and then a figure", argument)
-		}
-		if _, err := d.cite([]int{n}, figure); err != nil {
-			return "", err
-		}
-	}
-	return figure, nil
 }
 
 // ladderTable is the table of all stages, in Markdown.

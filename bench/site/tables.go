@@ -38,15 +38,10 @@ func (g *grid) row(cells ...string) {
 
 func (g *grid) String() string { return g.b.String() + "</tbody></table></div>" }
 
-// callNames are the counters that are shown as system calls, as the manual
-// names them.
-var callNames = []struct{ counter, name string }{
+// shownCounters are those that countersTable shows, system calls as the manual names them.
+var shownCounters = []struct{ counter, name string }{
 	{"reads", "recvfrom(2)"}, {"writes", "sendto(2), sendmsg(2)"}, {"epoll_waits", "epoll_wait(2)"}, {"epoll_ctls", "epoll_ctl(2)"},
-	{"timerfd_settimes", "timerfd_settime(2)"}, {"eventfd_writes", "write(2) to an eventfd"},
-}
-
-// otherCounters are shown below them.
-var otherCounters = []struct{ counter, name string }{
+	{"timerfd_settimes", "timerfd_settime(2)"}, {"eventfd_writes", "write(2) to an eventfd"}, {"calls", "all system calls"},
 	{"handoffs", "hand-offs to another thread"}, {"heap_objects_allocated", "heap objects allocated"}, {"heap_bytes_allocated", "heap bytes allocated"},
 	{"body_bytes_copied", "body bytes copied"},
 }
@@ -67,25 +62,22 @@ func (b *builder) countersTable(workload string, servers []string) (string, erro
 		head = append(head, html.EscapeString(s))
 	}
 	g := newGrid("numbers", head...)
-	line := func(name string, value func(results.Row) float64) {
-		cells := []string{name}
-		var previous string
+	for _, c := range shownCounters {
+		cells, previous := []string{c.name}, ""
 		for _, row := range rows {
-			text := perRequest(value(row))
-			if previous != "" && previous != text {
-				text = `<strong>` + text + `</strong>`
+			value := row.Counters[c.counter]
+			if c.counter == "calls" {
+				value = row.SystemCalls
 			}
-			previous = perRequest(value(row))
-			cells = append(cells, text)
+			text := perRequest(value)
+			if previous == "" || previous == text {
+				cells = append(cells, text)
+			} else {
+				cells = append(cells, "<strong>"+text+"</strong>")
+			}
+			previous = text
 		}
 		g.row(cells...)
-	}
-	for _, c := range callNames {
-		line(c.name, func(r results.Row) float64 { return r.Counters[c.counter] })
-	}
-	line("all system calls", func(r results.Row) float64 { return r.SystemCalls })
-	for _, c := range otherCounters {
-		line(c.name, func(r results.Row) float64 { return r.Counters[c.counter] })
 	}
 	return g.String(), nil
 }
@@ -115,35 +107,33 @@ func (b *builder) resultTable(stage string) (string, error) {
 		g.row(label, before.html(), after.html(), spoken(interval, lessIsBetter), verdictWord(interval, lessIsBetter))
 		return nil
 	}
-	rows := []struct {
-		label, workload, metric, ratio string
-		less                           bool
-	}{
-		{"requests per second, hello", "hello", "qps", "ratio", false},
-		{"server CPU per request, hello", "hello", "cpu", "cpu", true},
-		{"median latency, hello", "hello", "p50", "p50", true},
-		{"99th percentile, hello", "hello", "p99", "p99", true},
-	}
-	for _, r := range rows {
-		if err := add(r.label, r.workload, r.metric, r.ratio, r.less); err != nil {
-			return "", err
+	speedAndCPU := func(workload string) error {
+		name := html.EscapeString(workload)
+		if err := add("requests per second, "+name, workload, "qps", "ratio", false); err != nil {
+			return err
 		}
+		return add("server CPU per request, "+name, workload, "cpu", "cpu", true)
+	}
+	if err := speedAndCPU("hello"); err != nil {
+		return "", err
+	}
+	if err := add("median latency, hello", "hello", "p50", "p50", true); err != nil {
+		return "", err
+	}
+	if err := add("99th percentile, hello", "hello", "p99", "p99", true); err != nil {
+		return "", err
 	}
 	for _, t := range b.results.documents[0].Ratios {
 		if t.Kind != results.Target || t.Head != b.results.server(stage) || t.Workload == "hello" {
 			continue
 		}
-		w := html.EscapeString(t.Workload)
 		switch t.Metric {
 		case results.RequestsPerSecond:
-			if err := add("requests per second, "+w, t.Workload, "qps", "ratio", false); err != nil {
-				return "", err
-			}
-			if err := add("server CPU per request, "+w, t.Workload, "cpu", "cpu", true); err != nil {
+			if err := speedAndCPU(t.Workload); err != nil {
 				return "", err
 			}
 		case results.HeldMemory:
-			g.row("buffer bytes an idle connection holds, "+w, wholeNumber(t.BaseValue), wholeNumber(t.HeadValue), "", "")
+			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), wholeNumber(t.BaseValue), wholeNumber(t.HeadValue), "", "")
 		}
 	}
 	g.row("published by the documents, requests per second", b.documents.ofStage(base), b.documents.ofStage(stage), "", "")
@@ -158,17 +148,31 @@ func (b *builder) measuredLine() string {
 		html.EscapeString(strings.TrimPrefix(d.Machine.Go, "go")), html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(d.Command))
 }
 
-func verdictWord(i stats.Interval, lessIsBetter bool) string {
+// verdictClass says whether a ratio is "better", "worse" or the "same".
+func verdictClass(i stats.Interval, lessIsBetter bool) string {
 	switch v := stats.Judge(i); {
 	case v == stats.Higher && !lessIsBetter, v == stats.Lower && lessIsBetter:
-		return `<span class="better">better</span>`
+		return "better"
 	case v == stats.Higher, v == stats.Lower:
-		return `<span class="worse">worse</span>`
+		return "worse"
+	}
+	return "same"
+}
+
+func verdictWord(i stats.Interval, lessIsBetter bool) string {
+	switch class, v := verdictClass(i, lessIsBetter), stats.Judge(i); {
+	case class != "same":
+		return `<span class="` + class + `">` + class + `</span>`
 	case v == stats.CannotTell:
 		return `<span class="same" title="` + html.EscapeString(string(v)) + `">cannot tell</span>`
 	default:
 		return html.EscapeString(string(v))
 	}
+}
+
+// spoken is a ratio with its interval, coloured by what can be said of it.
+func spoken(i stats.Interval, lessIsBetter bool) string {
+	return fmt.Sprintf(`<span class="%s">%s</span>`, verdictClass(i, lessIsBetter), html.EscapeString(i.Format()))
 }
 
 // ablationTable shows the variants of a chapter.
@@ -231,18 +235,6 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 	return g.String(), nil
 }
 
-// spoken is a ratio with its interval, coloured by what can be said of it.
-func spoken(i stats.Interval, lessIsBetter bool) string {
-	class := "same"
-	switch v := stats.Judge(i); {
-	case v == stats.Higher && !lessIsBetter, v == stats.Lower && lessIsBetter:
-		class = "better"
-	case v == stats.Higher, v == stats.Lower:
-		class = "worse"
-	}
-	return fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(i.Format()))
-}
-
 // inlineCode is text in which backquotes mark code.
 func inlineCode(text string) string {
 	parts := strings.Split(html.EscapeString(text), "`")
@@ -294,17 +286,17 @@ func (b *builder) progression() (string, error) {
 }
 
 // documentList lists the sources with what each says.
-func (b *builder) documentList() string {
+func (b *builder) documentList() (string, error) {
 	var out strings.Builder
 	for _, d := range b.documents.Documents {
 		fmt.Fprintf(&out, `<section class="document" id="document-%d"><p><strong>%d. <span lang="zh">%s</span></strong><br>%s<br><small>%s</small></p><p>%s</p></section>`,
 			d.Number, d.Number, html.EscapeString(d.Title), html.EscapeString(d.Means), html.EscapeString(d.Author), html.EscapeString(d.Says))
 	}
-	return out.String()
+	return out.String(), nil
 }
 
 // publishedTable lists every figure that may be quoted.
-func (b *builder) publishedTable() string {
+func (b *builder) publishedTable() (string, error) {
 	g := newGrid("published", "what", "figure", "in document")
 	for _, p := range b.documents.Published {
 		var in []string
@@ -313,5 +305,5 @@ func (b *builder) publishedTable() string {
 		}
 		g.row(html.EscapeString(p.What), html.EscapeString(p.Figure), strings.Join(in, ", "))
 	}
-	return g.String()
+	return g.String(), nil
 }

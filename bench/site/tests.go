@@ -16,8 +16,9 @@ type testNames map[string]string // to the file, from the root
 var (
 	goTest    = regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
 	suiteCase = regexp.MustCompile(`(?m)^case:\s*(.+)$`)
-	// A behaviour of the suite is an entry of a list, named in its own file.
+	// A behaviour of the suite is an entry of a list, or a key of a map whose values say how.
 	suiteName = regexp.MustCompile(`(?m)^\s*\{\s*(?:Name:\s*)?"([^"\n]+)",`)
+	suiteKey  = regexp.MustCompile(`"([^"\n]+)":\s*[^"\s]`)
 	subtest   = regexp.MustCompile(`\bRun\("([^"\n]+)"`)
 )
 
@@ -33,8 +34,8 @@ func readTests(root string) (testNames, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, form := range []*regexp.Regexp{goTest, suiteCase, suiteName, subtest} {
-			if (form == suiteCase) != cases || form == suiteName && !suite {
+		for _, form := range []*regexp.Regexp{goTest, suiteCase, suiteName, suiteKey, subtest} {
+			if (form == suiteCase) != cases || (form == suiteName || form == suiteKey) && !suite {
 				continue
 			}
 			for _, found := range form.FindAllSubmatch(b, -1) {

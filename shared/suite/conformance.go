@@ -46,13 +46,14 @@ func conformance(t T, p Program) {
 	cases, err := Cases()
 	require.NoError(t, err)
 	var hanging atomic.Int32
-	for name, flags := range map[string][]string{"plain": unhurried, "poison": append(unhurried, "-poison")} {
-		t.Run(name, func(t T) {
+	in := func(flags []string) func(T) {
+		return func(t T) {
 			t.Parallel()
-			s := p.Start(t, flags...)
-			s.runCases(t, cases, &hanging)
-		})
+			p.Start(t, flags...).runCases(t, cases, &hanging)
+		}
 	}
+	t.Run("plain", in(unhurried))
+	t.Run("poison", in(append(unhurried, "-poison")))
 }
 
 func (s *Server) runCases(t T, cases []Case, hanging *atomic.Int32) {
