@@ -39,8 +39,8 @@ func newBaseLoop(s *server) (*baseLoop, error) {
 }
 
 // A loop is a worker: one thread that handles the events of its connections.
-// All of it belongs to that thread, but for inbox and load. From stage 1 on it
-// waits for them itself.
+// All of it belongs to that thread, but for inbox, load and published; any thread
+// may wake its poller. From stage 1 on it waits for the events itself.
 type loop struct {
 	server    *server
 	config    *serve.Config
@@ -48,7 +48,8 @@ type loop struct {
 	counters  netpoll.Counters
 	published netpoll.Published
 
-	conns    []*conn // by the socket's descriptor
+	conns []*conn // by the socket's descriptor
+
 	open     int
 	load     atomic.Int64  // the same number, for other threads to see
 	now      time.Duration // since the server started; read once a turn
@@ -170,8 +171,8 @@ func (b *baseLoop) assign(c *conn) {
 	c.loop.post(&b.counters, message{conn: c, what: adopt})
 }
 
-// woken asks the workers to stop, once it has been asked itself and nothing more
-// is accepted.
+// woken begins to stop, if it has been asked to: it takes the connections that
+// wait, closes the listener, then tells the workers.
 func (b *baseLoop) woken() {
 	if b.drainAsked.Load() && !b.draining {
 		b.draining = true

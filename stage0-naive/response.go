@@ -16,7 +16,8 @@ const (
 	// next one up to this size: a body of 64 KiB with its head.
 	keepLimit = 72 << 10
 
-	// Of a longer body no more is copied at first: the socket may have no room.
+	// Of a longer stable body no more is copied: what the socket has no room for
+	// is sent from where it is.
 	copyLimit = 64 << 10
 )
 

@@ -22,8 +22,8 @@ type idleState struct {
 	phase    phase
 	since    time.Duration // when the phase began, by the loop's clock
 	progress time.Duration // when a byte last moved
-	looked   time.Duration // when the socket was last asked what it still holds
-	held     int           // and that many bytes it held then
+	checked  time.Duration // when it was last checked whether bytes move
+	unacked  int           // how many the client's kernel had not confirmed then
 	timer    int           // a timerfd, registered once, for as long as the connection lives
 }
 
@@ -50,18 +50,19 @@ func (c *conn) deadline() time.Duration {
 // give no event for minutes: the kernel reports room when a third is free.
 func (c *conn) alarm() time.Duration {
 	if c.idle.phase == writing {
-		return min(c.deadline(), c.idle.looked+c.loop.config.WriteTimeout/4)
+		return min(c.deadline(), c.idle.checked+c.loop.config.WriteTimeout/4)
 	}
 	return c.deadline()
 }
 
-// look notices whether the client takes bytes, by what the socket still holds.
-func (c *conn) look() {
-	held, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
-	if err == nil && held > 0 && held != c.idle.held {
+// checkProgress notices whether the client takes bytes, by what the socket still
+// holds for it.
+func (c *conn) checkProgress() {
+	unacked, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
+	if err == nil && unacked > 0 && unacked != c.idle.unacked {
 		c.idle.progress = c.loop.now
 	}
-	c.idle.held, c.idle.looked = held, c.loop.now
+	c.idle.unacked, c.idle.checked = unacked, c.loop.now
 }
 
 // startTimer makes the connection's timer; opener counts for the thread that
@@ -76,14 +77,14 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 	return nil
 }
 
-// requestStarted stops the clock of a connection that was idle, as the servers
-// of the source documents do.
+// requestStarted stops the clock of a connection that was idle, and
+// requestFinished starts it again: one sets and clears a timer for each request.
 func (c *conn) requestStarted() {
 	c.enter(readingHead)
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, 0)
 }
 
-// requestFinished starts it again, for the next request.
+// requestFinished sets the timer for the next request.
 func (c *conn) requestFinished() {
 	c.enter(idling)
 	c.setTimer()
@@ -93,13 +94,16 @@ func (c *conn) requestFinished() {
 func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
+		if p == writing || p == lingering {
+			c.checkProgress() // later ones compare with this
+		}
 	}
 	c.setTimer()
 }
 
 func (c *conn) enter(p phase) {
 	c.idle.phase = p
-	c.idle.since, c.idle.progress, c.idle.looked = c.loop.now, c.loop.now, c.loop.now
+	c.idle.since, c.idle.progress, c.idle.checked = c.loop.now, c.loop.now, c.loop.now
 }
 
 // setTimer sets the timer for the present phase. Zero would disarm it, so a time
@@ -112,7 +116,7 @@ func (c *conn) setTimer() {
 // set anew after it had fired and before the loop came here, or a byte has moved.
 func (c *conn) timerFired() {
 	if c.idle.phase == writing || c.idle.phase == lingering {
-		c.look()
+		c.checkProgress()
 	}
 	if c.loop.now >= c.deadline() {
 		c.timedOut()

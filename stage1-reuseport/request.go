@@ -21,6 +21,7 @@ func newRequestReader() requestReader {
 
 // parse makes request from a head that has been judged. net/http.ReadRequest
 // copies method, target and every header into strings and a map of their own.
+// (To a Pragma it adds a Cache-Control, which no handler here asks for.)
 func (c *conn) parse(request *http1.Request, head *http1.Head, b []byte) http1.Fault {
 	reader := &c.loop.reader
 	reader.head.reset(head, b)

@@ -22,10 +22,10 @@ type idleState struct {
 	phase    phase
 	since    time.Duration // when the phase began, by the loop's clock
 	progress time.Duration // when a byte last moved
-	looked   time.Duration // when the socket was last asked what it still holds
-	held     int           // and that many bytes it held then
+	checked  time.Duration // when it was last checked whether bytes move
+	unacked  int           // how many the client's kernel had not confirmed then
 	timer    int           // a timerfd, registered once, for as long as the connection lives
-	fires    time.Duration // when the timer will fire: in time, or too early
+	fires    time.Duration // when the timer will fire: never later than the alarm
 }
 
 // deadline says when the present phase has lasted long enough.
@@ -51,18 +51,19 @@ func (c *conn) deadline() time.Duration {
 // give no event for minutes: the kernel reports room when a third is free.
 func (c *conn) alarm() time.Duration {
 	if c.idle.phase == writing {
-		return min(c.deadline(), c.idle.looked+c.loop.config.WriteTimeout/4)
+		return min(c.deadline(), c.idle.checked+c.loop.config.WriteTimeout/4)
 	}
 	return c.deadline()
 }
 
-// look notices whether the client takes bytes, by what the socket still holds.
-func (c *conn) look() {
-	held, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
-	if err == nil && held > 0 && held != c.idle.held {
+// checkProgress notices whether the client takes bytes, by what the socket still
+// holds for it.
+func (c *conn) checkProgress() {
+	unacked, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
+	if err == nil && unacked > 0 && unacked != c.idle.unacked {
 		c.idle.progress = c.loop.now
 	}
-	c.idle.held, c.idle.looked = held, c.loop.now
+	c.idle.unacked, c.idle.checked = unacked, c.loop.now
 }
 
 // startTimer makes the connection's timer; opener counts for the thread that
@@ -82,8 +83,8 @@ func (c *conn) startTimer(opener *netpoll.Counters, now time.Duration) error {
 // has arrived whole is answered long before any deadline.
 func (c *conn) requestStarted() { c.enter(readingHead) }
 
-// requestFinished stores the time. The timer, set for an earlier request, will mostly
-// fire too early, look at the time, and wait for what is left.
+// requestFinished stores the time. The timer, set for an earlier request, will
+// mostly fire too early; timerFired then sets it for what is left.
 func (c *conn) requestFinished() {
 	c.enter(idling)
 	c.setTimerIfSooner()
@@ -93,6 +94,9 @@ func (c *conn) requestFinished() {
 func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
+		if p == writing || p == lingering {
+			c.checkProgress() // later ones compare with this
+		}
 	}
 	c.setTimerIfSooner()
 }
@@ -107,7 +111,7 @@ func (c *conn) setTimerIfSooner() {
 
 func (c *conn) enter(p phase) {
 	c.idle.phase = p
-	c.idle.since, c.idle.progress, c.idle.looked = c.loop.now, c.loop.now, c.loop.now
+	c.idle.since, c.idle.progress, c.idle.checked = c.loop.now, c.loop.now, c.loop.now
 }
 
 // setTimer sets the timer for the present phase. Zero would disarm it, so a time
@@ -117,12 +121,12 @@ func (c *conn) setTimer() {
 	netpoll.SetTimer(&c.loop.counters, c.idle.timer, max(c.idle.fires-c.loop.now, 1))
 }
 
-// timerFired is called by the loop. If a byte has moved since the timer was
-// set, it is set again: for what is left, not for a whole period, or the
-// connection could live on for nearly twice as long as it may.
+// timerFired is called by the loop. Mostly it is too early: the timer was set for
+// an earlier request, or a byte has moved since. Then it is set for what is left,
+// not for a whole period, or a connection could live nearly twice as long as it may.
 func (c *conn) timerFired() {
 	if c.idle.phase == writing || c.idle.phase == lingering {
-		c.look()
+		c.checkProgress()
 	}
 	if c.loop.now >= c.deadline() {
 		c.timedOut()

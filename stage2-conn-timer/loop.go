@@ -13,7 +13,8 @@ import (
 )
 
 // A loop is one thread that accepts connections, waits for their events, and
-// handles them. All of it belongs to that thread, but for inbox and load.
+// handles them. All of it belongs to that thread, but for inbox, load and
+// published; any thread may wake its poller.
 type loop struct {
 	server    *server
 	config    *serve.Config
@@ -24,13 +25,14 @@ type loop struct {
 
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
 	generation uint32
-	open       int
-	load       atomic.Int64  // the same number, for other threads to see
-	now        time.Duration // since the server started; read once a turn
-	spent      int           // what the present connection's turn has answered
-	queued     []*conn       // they wait for another turn
-	draining   bool
-	killed     bool
+
+	open     int
+	load     atomic.Int64  // the same number, for other threads to see
+	now      time.Duration // since the server started; read once a turn
+	spent    int           // what the present connection's turn has answered
+	queued   []*conn       // they wait for another turn
+	draining bool
+	killed   bool
 
 	// What a request needs while it is handled; the next one uses it again.
 	reader     requestReader
@@ -170,8 +172,8 @@ func (l *loop) adopt(c *conn) {
 }
 
 // rearm lets the next event of the connection come, one system call for each
-// event. Only this thread waits here, so one-shot is no longer needed; stage 0
-// did, and nobody has looked at that since.
+// event. Only this thread waits here, so nothing needs one-shot any more: it is a
+// leftover from stage 0, where it was needed.
 func (c *conn) rearm() {
 	interest := netpoll.Readable | netpoll.OneShot
 	if c.blocked() {

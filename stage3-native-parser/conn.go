@@ -13,8 +13,8 @@ const (
 	// it can be refused; 9472 is the allocator's next size above that.
 	readBufferSize = 9472
 
-	// A turn ends when it has answered so much, each request counted as at least
-	// requestCost: the others come first, and what is left over after them.
+	// A turn ends when its answers add up to turnLimit bytes, each counted as
+	// requestCost at least. The rest waits until the others have had a turn.
 	turnLimit   = 256 << 10
 	requestCost = 4 << 10
 
@@ -63,9 +63,9 @@ type input struct {
 	outgrown []byte // the body instead, once the read buffer is too small for it
 }
 
-// newConn makes a connection of fd for l, which the caller then assigns it to.
-// opener counts for the thread that accepted it. It fails when the timer finds
-// no descriptor; fd then still belongs to the caller.
+// newConn makes the connection for fd, which l will own; the caller hands it to
+// l. opener counts for the thread that accepted it. It fails when the timer finds
+// no descriptor; fd then stays the caller's.
 func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration) (*conn, error) {
 	c := &conn{loop: l, fd: fd, generation: generation}
 	if err := c.startTimer(opener, now); err != nil {
@@ -175,7 +175,7 @@ func (c *conn) serve() {
 	}
 }
 
-// advance goes on with the current request and reports whether it is complete. A
+// advance reads on in the current request and reports whether it is complete. A
 // request that breaks the rules is answered here.
 func (c *conn) advance() bool {
 	if !c.headComplete {
@@ -272,8 +272,8 @@ func (c *conn) handle() {
 	if c.outgrown != nil {
 		request.Body = c.outgrown
 	}
-	c.call(request, response)
 	bodiless := request.Method == "HEAD"
+	c.call(request, response)
 	// While draining, the last request that has arrived is the one that says so.
 	last := l.draining && c.next == c.end && !c.more
 	c.announced = !head.KeepAlive
@@ -328,9 +328,11 @@ func (c *conn) dropOutgrown() {
 	}
 	c.loop.counters.Release(cap(c.outgrown))
 	c.outgrown = nil
+	// Or the loop's views would keep it alive until its next request.
+	c.loop.request.Body, c.loop.response.Body = nil, nil
 }
 
-// consumeRequest goes on behind the request that has been answered. What was a
+// consumeRequest moves start past the request that has been answered. What was a
 // view of its bytes is with the kernel by now, or copied. In the test mode they
 // are overwritten, so that a view which somebody kept cannot go unnoticed.
 func (c *conn) consumeRequest() {

@@ -13,8 +13,8 @@ const (
 	// it can be refused; 9472 is the allocator's next size above that.
 	readBufferSize = 9472
 
-	// A turn ends when it has answered so much, each request counted as at least
-	// requestCost: the others come first, and what is left over after them.
+	// A turn ends when its answers add up to turnLimit bytes, each counted as
+	// requestCost at least. The rest waits until the others have had a turn.
 	turnLimit   = 256 << 10
 	requestCost = 4 << 10
 
@@ -44,7 +44,7 @@ type conn struct {
 
 	inputEnded bool // the client will send no more
 	more       bool // the kernel may hold more input than was read
-	readOn     bool // even after a short read
+	untilEmpty bool // it has to be read until EAGAIN: a short read does not prove it empty
 	queued     bool // it waits for another turn of its loop
 	unserved   bool // a turn has ended before all that was read had been served
 	announced  bool // the client has said that the request answered last was its last
@@ -72,9 +72,9 @@ type input struct {
 	outgrown []byte // the body instead, once the read buffer is too small for it
 }
 
-// newConn makes a connection of fd for l, which the caller then assigns it to.
-// opener counts for the thread that accepted it. It fails when the timer finds
-// no descriptor; fd then still belongs to the caller.
+// newConn makes the connection for fd, which l will own; the caller hands it to
+// l. opener counts for the thread that accepted it. It fails when the timer finds
+// no descriptor; fd then stays the caller's.
 func newConn(l *loop, opener *netpoll.Counters, fd int, generation uint32, now time.Duration) (*conn, error) {
 	c := &conn{loop: l, fd: fd, generation: generation}
 	if err := c.startTimer(opener, now); err != nil {
@@ -92,7 +92,7 @@ func (c *conn) ready(event *netpoll.Event) {
 		c.more = true
 	}
 	if event.Closed() || event.Urgent() {
-		c.more, c.readOn = true, true
+		c.more, c.untilEmpty = true, true
 	}
 	c.takeTurn()
 }
@@ -125,7 +125,7 @@ func (c *conn) takeTurn() {
 	c.endTurn()
 }
 
-// endTurn lets the next event come, unless another turn does.
+// endTurn decides what becomes of the input that the turn has used.
 func (c *conn) endTurn() {
 	if !c.closed {
 		c.settle()
@@ -135,27 +135,26 @@ func (c *conn) endTurn() {
 
 // mayRead reports whether there is input to read, and whether it may be read now.
 func (c *conn) mayRead() bool {
-	return (c.more || c.readOn) && !c.closed && !c.unserved && !c.blocked() && c.idle.phase != lingering
+	return (c.more || c.untilEmpty) && !c.closed && !c.unserved && !c.blocked() && c.idle.phase != lingering
 }
 
-// receive takes what has arrived, in one system call: a short read has emptied
-// the socket, so there is no second one to be told EAGAIN. Two things give no edge
-// of their own behind data, and the event has told of them: the end of the input,
-// and an urgent byte, before which a read stops (epoll(7), tcp(7)). It reports
-// whether the connection is still open.
+// receive takes what has arrived, in one system call: a short read means that the
+// socket is empty, so no second one is spent on EAGAIN. Two cases are exceptions,
+// and the event announces both: the end of the input, which gives no edge of its
+// own behind data, and an urgent byte, before which a read stops (epoll(7),
+// tcp(7)). It reports whether the connection is still open.
 func (c *conn) receive() bool {
 	c.makeRoom()
-	room := c.in[c.end:]
-	n, err := netpoll.Receive(&c.loop.counters, c.fd, room)
+	n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in[c.end:])
 	switch err {
 	case nil:
 		c.end += n
-		c.more = n == len(room)
+		c.more = c.end == len(c.in)
 		c.idle.progress = c.loop.now
 	case netpoll.ErrWouldBlock:
-		c.more, c.readOn = false, false
+		c.more, c.untilEmpty = false, false
 	case io.EOF:
-		c.more, c.readOn, c.inputEnded = false, false, true
+		c.more, c.untilEmpty, c.inputEnded = false, false, true
 	default:
 		c.close()
 	}
@@ -195,7 +194,7 @@ func (c *conn) serve() {
 	}
 }
 
-// advance goes on with the current request and reports whether it is complete. A
+// advance reads on in the current request and reports whether it is complete. A
 // request that breaks the rules is answered here.
 func (c *conn) advance() bool {
 	if !c.headComplete {
@@ -286,7 +285,7 @@ func (c *conn) settle() {
 		c.dropInput()
 	case !c.ownsInput:
 		c.ownsInput = true
-		c.loop.releaseInput()
+		c.loop.handOverInput()
 	}
 }
 
@@ -297,7 +296,7 @@ func (c *conn) dropInput() {
 	c.start, c.next, c.end = 0, 0, 0
 	c.started, c.headComplete, c.inPlace = false, false, 0
 	if c.ownsInput {
-		c.loop.reclaimInput(c.input)
+		c.loop.takeBackInput(c.input)
 	}
 	c.input, c.ownsInput = nil, false
 }
@@ -317,8 +316,8 @@ func (c *conn) handle() {
 	if c.outgrown != nil {
 		request.Body = c.outgrown
 	}
-	c.call(request, response)
 	bodiless := request.Method == "HEAD"
+	c.call(request, response)
 	// While draining, the last request that has arrived is the one that says so.
 	last := l.draining && c.next == c.end && !c.more
 	c.announced = !head.KeepAlive
@@ -373,9 +372,11 @@ func (c *conn) dropOutgrown() {
 	}
 	c.loop.counters.Release(cap(c.outgrown))
 	c.outgrown = nil
+	// Or the loop's views would keep it alive until its next request.
+	c.loop.request.Body, c.loop.response.Body = nil, nil
 }
 
-// consumeRequest goes on behind the request that has been answered. What was a
+// consumeRequest moves start past the request that has been answered. What was a
 // view of its bytes is with the kernel by now, or copied. In the test mode they
 // are overwritten, so that a view which somebody kept cannot go unnoticed.
 func (c *conn) consumeRequest() {
@@ -430,12 +431,12 @@ func (c *conn) linger() {
 
 // discard drops what a lingering client still sends.
 func (c *conn) discard() {
-	for c.more || c.readOn {
+	for c.more || c.untilEmpty {
 		n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in)
 		c.discarded += n
 		switch {
 		case err == netpoll.ErrWouldBlock:
-			c.more, c.readOn = false, false
+			c.more, c.untilEmpty = false, false
 		case err != nil || c.discarded >= lingerLimit:
 			c.close()
 			return

@@ -17,7 +17,8 @@ import (
 const poolSize = 64
 
 // A loop is one thread that accepts connections, waits for their events, and
-// handles them. All of it belongs to that thread, but for inbox and load.
+// handles them. All of it belongs to that thread, but for inbox, load and
+// published; any thread may wake its poller.
 type loop struct {
 	server    *server
 	config    *serve.Config
@@ -31,13 +32,14 @@ type loop struct {
 
 	conns      []*conn // by descriptor: a connection stands at its socket's and at its timer's
 	generation uint32
-	open       int
-	load       atomic.Int64  // the same number, for other threads to see
-	now        time.Duration // since the server started; read once a turn
-	spent      int           // what the present connection's turn has answered
-	queued     []*conn       // they wait for another turn
-	draining   bool
-	killed     bool
+
+	open     int
+	load     atomic.Int64  // the same number, for other threads to see
+	now      time.Duration // since the server started; read once a turn
+	spent    int           // what the present connection's turn has answered
+	queued   []*conn       // they wait for another turn
+	draining bool
+	killed   bool
 
 	// What a request needs while it is handled; the next one uses it again.
 	reader     requestReader
@@ -204,8 +206,9 @@ func (l *loop) serveQueued() {
 
 func newInput() *input { return &input{in: make([]byte, readBufferSize)} }
 
-// releaseInput leaves the loop's input to a connection, until it gives it back.
-func (l *loop) releaseInput() {
+// handOverInput gives the loop's input to a connection that has to keep it; the
+// loop goes on with another.
+func (l *loop) handOverInput() {
 	l.counters.Hold(readBufferSize)
 	if n := len(l.pool); n > 0 {
 		l.input, l.pool = l.pool[n-1], l.pool[:n-1]
@@ -214,7 +217,7 @@ func (l *loop) releaseInput() {
 	}
 }
 
-func (l *loop) reclaimInput(i *input) {
+func (l *loop) takeBackInput(i *input) {
 	l.counters.Release(readBufferSize)
 	if len(l.pool) < poolSize {
 		l.pool = append(l.pool, i)

@@ -10,8 +10,8 @@ const (
 	// its head: up to here a copy is cheaper than one more piece to send.
 	mergeLimit = 512
 
-	// A batch of answers to pipelined requests ends at either of these: the
-	// client shall not wait until the very last one has been made.
+	// A batch of answers to pipelined requests ends at either of these, so that the
+	// client need not wait for the last one.
 	batchAnswers = 64
 	batchBytes   = 64 << 10
 )

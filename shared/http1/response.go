@@ -61,8 +61,6 @@ func (r *Response) Error(status int) {
 	r.Stable = true
 }
 
-var headMethod = []byte("HEAD ")
-
 // HasContentLength reports whether an answer with this status code carries a
 // Content-Length: all but 1xx, 204 (RFC 9110, 8.6) and 304, whose length would
 // be that of a body that is not made.
@@ -73,7 +71,7 @@ func HasContentLength(status int) bool {
 // IsHead reports whether b, the beginning of a request that may have been
 // refused before its end, asks for no body in the answer (RFC 9110, 9.3.2).
 func IsHead(b []byte) bool {
-	return bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\r\n")), headMethod)
+	return bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\r\n")), []byte("HEAD "))
 }
 
 // statusText has the reason phrases of RFC 9110, 15 and of RFC 6585 (428, 429, 431, 511).

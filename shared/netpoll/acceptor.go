@@ -39,6 +39,7 @@ type Acceptor struct {
 	reserve  *Reserve
 	paused   bool
 	earliest time.Time // it stays paused until then
+	giveWay  time.Time // when a client that is refused leaves its descriptor to the next
 	refused  refusals
 }
 
@@ -100,6 +101,7 @@ func (a *Acceptor) accept(limit int, take func(fd int) error) {
 			return
 		case reserved:
 			a.refused.add(fd)
+			a.giveWay = time.Now().Add(acceptPause)
 			return
 		}
 		switch err = take(fd); {
@@ -155,14 +157,22 @@ func (a *Acceptor) Maintain() {
 		return
 	}
 	a.refused.expire()
-	if a.paused && !time.Now().Before(a.earliest) && a.reserve.Refill(a.counters) == nil &&
-		a.poller.Modify(a.counters, a.listener, 0, Readable) == nil {
+	if !a.paused || time.Now().Before(a.earliest) {
+		return
+	}
+	// A client in the reserve's place that stays silent gives way in the end: the others wait for it.
+	for a.reserve.Refill(a.counters) != nil {
+		if time.Now().Before(a.giveWay) || !a.refused.closeOldest() {
+			return
+		}
+	}
+	if a.poller.Modify(a.counters, a.listener, 0, Readable) == nil {
 		a.paused = false
 	}
 }
 
-// Stop gives all connections that wait to take, as Handle does, closes the listener, and ends those
-// that are refused. Clients that come meanwhile are taken too, but not for ever. The kernel resets
+// Stop gives all connections that wait to take, as Handle does (none while it is paused: there is no
+// descriptor for them), closes the listener, and ends those that are refused. Clients that come meanwhile are taken too, but not for ever. The kernel resets
 // what is left, and a handshake that completes before the close: where a successor listens already,
 // call [Steer] long enough before.
 func (a *Acceptor) Stop(take func(fd int) error) {

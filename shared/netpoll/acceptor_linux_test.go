@@ -153,6 +153,7 @@ func TestAcceptorUsesItsReserve(t *testing.T) {
 	require.True(t, r.Paused())
 	require.LessOrEqual(t, r.Timeout(), acceptPause)
 	require.Empty(t, r.reserve.held)
+	r.giveWay = time.Now().Add(time.Hour)
 
 	// Full, it rests.
 	before := r.counters
@@ -171,6 +172,22 @@ func TestAcceptorUsesItsReserve(t *testing.T) {
 	send(t, clients[1], "me too")
 	r.await(func() bool { return len(r.refused) == 2 })
 	require.Equal(t, "me too", r.refused[1])
+}
+
+// A silent client in the reserve's place does not keep the others waiting for as long as it may be silent.
+func TestAcceptorServesTheNextInLine(t *testing.T) {
+	r := newRig(t)
+	r.Acceptor.refused.Patience = time.Hour
+	clients := r.connect(3)
+	limitDescriptors(t, 0)
+	for _, client := range clients[:2] {
+		r.await(func() bool { return r.counters.Connections == 1 })
+		paused := time.Now()
+		answered := len(r.refused)
+		r.await(func() bool { return len(r.refused) > answered })
+		require.GreaterOrEqual(t, time.Since(paused), acceptPause/2)
+		require.Equal(t, "no room", receiveAll(t, client))
+	}
 }
 
 // The socket had a descriptor, the timer has none.

@@ -24,8 +24,8 @@ type Refusal struct {
 }
 
 // refusals are the connections that an acceptor refuses. A client is answered when it has sent
-// something (net/http's takes an answer that it has not asked for as a fault) or has been silent for
-// too long; then its input is read and dropped for a while, since a close with unread input makes the
+// something, or has been silent for too long: Go's own HTTP client treats an answer that comes before
+// its request as an error. Then its input is read and dropped for a while, since a close with unread input makes the
 // kernel send a reset, and a reset lets the client's kernel throw away what it has not read yet.
 //
 // They have no timer each, and there are at most refusedLimit of them: for a new one the oldest goes.
@@ -49,7 +49,7 @@ type refused struct {
 // out before its event comes.
 func (r *refusals) add(fd int) {
 	if len(r.open) == refusedLimit {
-		r.close(r.open[0])
+		r.closeOldest()
 	}
 	if r.poller.Add(r.counters, fd, 0, Readable) != nil {
 		Close(r.counters, fd)
@@ -142,9 +142,17 @@ func (r *refusals) forget(one *refused) {
 	r.counters.Connections--
 }
 
+// closeOldest makes room for another, and says whether there was one to close.
+func (r *refusals) closeOldest() bool {
+	if len(r.open) == 0 {
+		return false
+	}
+	r.close(r.open[0])
+	return true
+}
+
 // end closes all of them.
 func (r *refusals) end() {
-	for len(r.open) > 0 {
-		r.close(r.open[0])
+	for r.closeOldest() {
 	}
 }

@@ -17,7 +17,8 @@ import (
 // randomWord is where a classic program loads a random number from: SKF_AD_OFF + SKF_AD_RANDOM (linux/filter.h).
 const randomWord = 1<<32 - 0x1000 + 56
 
-// shared are the listeners of this process that have SO_REUSEPORT, all on one address.
+// shared are the listeners of this process that have SO_REUSEPORT, all on one address. They are never taken out: a process serves
+// once.
 var shared struct {
 	sync.Mutex
 	listeners []int
