@@ -126,11 +126,12 @@ func (c *conn) mayRead() bool {
 // the connection is still open.
 func (c *conn) receive() bool {
 	c.makeRoom()
-	n, err := netpoll.Receive(&c.loop.counters, c.fd, c.in[c.end:])
+	room := c.in[c.end:]
+	n, err := netpoll.Receive(&c.loop.counters, c.fd, room)
 	switch err {
 	case nil:
 		c.end += n
-		c.more = c.end == len(c.in)
+		c.more = n == len(room)
 		c.idle.progress = c.loop.now
 	case netpoll.ErrWouldBlock:
 		c.more = false

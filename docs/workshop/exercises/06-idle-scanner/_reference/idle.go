@@ -24,8 +24,8 @@ type idleState struct {
 	phase    phase
 	since    time.Duration // when the phase began, by the loop's clock
 	progress time.Duration // when a byte last moved
-	looked   time.Duration // when the socket was last asked what it still holds
-	held     int           // and that many bytes it held then
+	checked  time.Duration // when it was last checked whether bytes move
+	unacked  int           // how many the client's kernel had not confirmed then
 
 	previous, next *conn
 	listed         bool
@@ -83,18 +83,19 @@ func (c *conn) deadline() time.Duration {
 // give no event for minutes: the kernel reports room when a third is free.
 func (c *conn) alarm() time.Duration {
 	if c.idle.phase == writing {
-		return min(c.deadline(), c.idle.looked+c.loop.config.WriteTimeout/4)
+		return min(c.deadline(), c.idle.checked+c.loop.config.WriteTimeout/4)
 	}
 	return c.deadline()
 }
 
-// look notices whether the client takes bytes, by what the socket still holds.
-func (c *conn) look() {
-	held, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
-	if err == nil && held > 0 && held != c.idle.held {
+// checkProgress notices whether the client takes bytes, by what the socket still
+// holds for it.
+func (c *conn) checkProgress() {
+	unacked, err := netpoll.Unacknowledged(&c.loop.counters, c.fd)
+	if err == nil && unacked > 0 && unacked != c.idle.unacked {
 		c.idle.progress = c.loop.now
 	}
-	c.idle.held, c.idle.looked = held, c.loop.now
+	c.idle.unacked, c.idle.checked = unacked, c.loop.now
 }
 
 // The period of the scanner is a part of the shortest time-out, so that none is
@@ -119,7 +120,7 @@ func (l *loop) scan() {
 	for c := l.idlers.first; c != nil && c.idle.since+l.shortest <= l.now; {
 		next := c.idle.next // timedOut closes c, or moves it to the end
 		if l.now >= c.alarm() && (c.idle.phase == writing || c.idle.phase == lingering) {
-			c.look()
+			c.checkProgress()
 		}
 		if l.now >= c.deadline() {
 			c.timedOut()
@@ -162,13 +163,16 @@ func (c *conn) requestFinished() { c.enter(idling) }
 func (c *conn) waitFor(p phase) {
 	if c.idle.phase != p {
 		c.enter(p)
+		if p == writing || p == lingering {
+			c.checkProgress() // later ones compare with this
+		}
 	}
 }
 
 // enter begins a phase: the connection is now the one that has waited least.
 func (c *conn) enter(p phase) {
 	c.idle.phase = p
-	c.idle.since, c.idle.progress, c.idle.looked = c.loop.now, c.loop.now, c.loop.now
+	c.idle.since, c.idle.progress, c.idle.checked = c.loop.now, c.loop.now, c.loop.now
 	if list := &c.loop.idlers; c.idle.listed && list.last != c {
 		list.remove(c)
 		list.append(c)
