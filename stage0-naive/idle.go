@@ -32,7 +32,8 @@ func (c *conn) deadline() time.Duration {
 	config, idle := c.loop.config, &c.idle
 	switch idle.phase {
 	case idling:
-		return idle.since + config.IdleTimeout
+		// A client that still takes its answer does not rest.
+		return idle.progress + config.IdleTimeout
 	case readingHead:
 		// From the first byte, so that a client cannot stretch it by dribbling.
 		return idle.since + config.HeadTimeout
@@ -115,7 +116,8 @@ func (c *conn) setTimer() {
 // timerFired is called by the loop. The deadline may not be over: the timer was
 // set anew after it had fired and before the loop came here, or a byte has moved.
 func (c *conn) timerFired() {
-	if c.idle.phase == writing || c.idle.phase == lingering {
+	switch c.idle.phase {
+	case idling, writing, lingering:
 		c.checkProgress()
 	}
 	if c.loop.now >= c.deadline() {

@@ -33,7 +33,8 @@ func (c *conn) deadline() time.Duration {
 	config, idle := c.loop.config, &c.idle
 	switch idle.phase {
 	case idling:
-		return idle.since + config.IdleTimeout
+		// A client that still takes its answer does not rest.
+		return idle.progress + config.IdleTimeout
 	case readingHead:
 		// From the first byte, so that a client cannot stretch it by dribbling.
 		return idle.since + config.HeadTimeout
@@ -125,7 +126,8 @@ func (c *conn) setTimer() {
 // an earlier request, or a byte has moved since. Then it is set for what is left,
 // not for a whole period, or a connection could live nearly twice as long as it may.
 func (c *conn) timerFired() {
-	if c.idle.phase == writing || c.idle.phase == lingering {
+	switch c.idle.phase {
+	case idling, writing, lingering:
 		c.checkProgress()
 	}
 	if c.loop.now >= c.deadline() {

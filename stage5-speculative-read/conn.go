@@ -421,7 +421,7 @@ func (c *conn) lastTurn() {
 // client that has announced its last request, and sent nothing behind it, needs
 // no such care.
 func (c *conn) linger() {
-	silent := c.announced && c.start == c.end && !c.more
+	silent := c.announced && c.start == c.end && netpoll.Unread(&c.loop.counters, c.fd) == 0
 	if silent || c.inputEnded || netpoll.ShutdownWrite(&c.loop.counters, c.fd) != nil {
 		c.close()
 		return

@@ -36,7 +36,7 @@ type Counters struct {
 	TimerfdCreates  uint64 // timerfd_create(2) calls
 	TimerfdSettimes uint64 // timerfd_settime(2) calls
 	Shutdowns       uint64 // shutdown(2) calls
-	Ioctls          uint64 // ioctl(2) calls: what a slow client has not taken yet
+	Ioctls          uint64 // ioctl(2) calls: what a socket still holds, to send or to read
 
 	BodyBytesCopied uint64 // bytes that went through CopyBody
 	HeldBytes       uint64 // gauge: bytes of buffers held by connections, by capacity

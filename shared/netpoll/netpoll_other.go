@@ -19,6 +19,9 @@ func ShutdownWrite(c *Counters, fd int) error { return ErrUnsupported }
 // Unacknowledged answers ErrUnsupported here; see socket_linux.go.
 func Unacknowledged(c *Counters, fd int) (bytes int, err error) { return 0, ErrUnsupported }
 
+// Unread is 0 here; see socket_linux.go.
+func Unread(c *Counters, fd int) (bytes int) { return 0 }
+
 // Close answers ErrUnsupported here; see socket_linux.go.
 func Close(c *Counters, fd int) error { return ErrUnsupported }
 

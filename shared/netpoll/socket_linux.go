@@ -139,13 +139,23 @@ func shutdown(fd int) syscall.Errno {
 
 // Unacknowledged is how many bytes of those that were sent the peer's kernel has not confirmed yet (SIOCOUTQ, tcp(7)): it
 // changes as long as the peer takes bytes. EPOLLOUT tells less: it comes only when a third of the send buffer is free again.
-func Unacknowledged(c *Counters, fd int) (bytes int, err error) {
+func Unacknowledged(c *Counters, fd int) (bytes int, err error) { return queued(c, fd, unix.TIOCOUTQ) }
+
+// Unread is how many bytes have arrived and are not read (SIOCINQ, tcp(7)), those behind an urgent byte among them. It is 0 if
+// the kernel does not tell.
+func Unread(c *Counters, fd int) (bytes int) {
+	bytes, _ = queued(c, fd, unix.TIOCINQ)
+	return bytes
+}
+
+// queued asks how much is in one of a socket's queues, with ioctl(2).
+func queued(c *Counters, fd int, request uintptr) (int, error) {
 	c.Ioctls++
 	if n, errno, injected := consult(CallIoctl, fd); injected {
 		return n, failure(errno)
 	}
 	var value int32
-	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCOUTQ, uintptr(unsafe.Pointer(&value)))
+	_, _, errno := unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&value)))
 	return int(value), failure(errno)
 }
 

@@ -319,5 +319,10 @@ func TestUrgentBytesStayInLine(t *testing.T) {
 		require.NoError(t, unix.Sendto(client, []byte(part.text), part.flags, nil))
 	}
 	require.NoError(t, unix.Shutdown(client, unix.SHUT_WR))
+	await(t, server, unix.POLLRDHUP)
+	var c Counters
+	require.Equal(t, 7, Unread(&c, server))
 	require.Equal(t, "abcdefg", receiveAll(t, server))
+	require.Zero(t, Unread(&c, server))
+	require.EqualValues(t, 2, c.Ioctls)
 }
