@@ -65,7 +65,8 @@ func (c *conn) deadline() time.Duration {
 	config, idle := c.loop.config, &c.idle
 	switch idle.phase {
 	case idling:
-		return idle.since + config.IdleTimeout
+		// A client that still takes its answer does not rest.
+		return idle.progress + config.IdleTimeout
 	case readingHead:
 		// From the first byte, so that a client cannot stretch it by dribbling.
 		return idle.since + config.HeadTimeout
@@ -119,7 +120,7 @@ func (l *loop) scan() {
 	l.scanSet = false
 	for c := l.idlers.first; c != nil && c.idle.since+l.shortest <= l.now; {
 		next := c.idle.next // timedOut closes c, or moves it to the end
-		if l.now >= c.alarm() && (c.idle.phase == writing || c.idle.phase == lingering) {
+		if l.now >= c.alarm() && c.idle.phase != readingHead && c.idle.phase != readingBody {
 			c.checkProgress()
 		}
 		if l.now >= c.deadline() {
