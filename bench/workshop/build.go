@@ -18,8 +18,8 @@ func (f files) source(root, label string) *harness.Source {
 	return &harness.Source{Root: root, Name: label, Package: workPath + "/" + label, Files: f}
 }
 
-// buildIn builds f as the package work/label in a folder of its own below folder. What the compiler says
-// is a *harness.BuildError.
+// buildIn builds f as the package work/label in a folder of its own below folder. What the compiler
+// says is a *harness.BuildError.
 func (f files) buildIn(ctx context.Context, root, folder, label string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, buildLimit, fmt.Errorf("the build did not end within %v", buildLimit))
 	defer cancel()
