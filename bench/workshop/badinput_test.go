@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Bad code is told apart from wrong code: a clear line in good time, and no process left.
@@ -43,7 +44,7 @@ func TestBadServers(t *testing.T) {
 				f["conn.go"] = []byte(text)
 			}
 			binary, err := f.buildIn(t.Context(), root, t.TempDir(), "bad-server")
-			var wontBuild *errBuild
+			var wontBuild *harness.BuildError
 			if errors.As(err, &wontBuild) {
 				require.Contains(t, err.Error(), c.says)
 				return

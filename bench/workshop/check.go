@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // builds is the name of the check that comes before all others.
@@ -52,7 +53,6 @@ func (r *result) checks() []string {
 func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding), working func(string)) *result {
 	r := &result{}
 	ctx := subject.Context
-	defer context.AfterFunc(ctx, grade.EndAll)()
 	add := func(findings ...grade.Finding) {
 		if ctx.Err() != nil {
 			return // what was seen of servers that were just killed says nothing
@@ -87,29 +87,20 @@ func (e *Exercise) subject(ctx context.Context, root, temporary, label, binary s
 	return &grade.Subject{
 		Binary: binary, Root: root, Own: own, Start: start, Files: e.Files, Context: ctx,
 		Build: func(flags ...string) (string, error) {
-			folder, err := os.MkdirTemp(temporary, "again-")
-			if err != nil {
-				return "", err
-			}
-			binary := filepath.Join(folder, label)
-			return binary, own.buildOnDisk(ctx, root, label, binary, flags...)
+			binary := filepath.Join(temporary, "again", label)
+			return binary, own.source(root, label).BuildOnDisk(ctx, binary, flags...)
 		},
 		BuildWith: func(name, text string) (string, error) {
-			folder, err := os.MkdirTemp(temporary, "with-")
-			if err != nil {
-				return "", err
-			}
 			more := maps.Clone(own)
 			more[name] = []byte(text)
-			return more.buildIn(ctx, root, folder, label)
+			return more.buildIn(ctx, root, temporary, label)
 		},
 		BuildBase: func() (string, error) {
-			folder, err := os.MkdirTemp(temporary, "base-")
+			base, err := harness.ReadSource(root, e.Base)
 			if err != nil {
 				return "", err
 			}
-			binary := filepath.Join(folder, "base")
-			return binary, build(ctx, root, "./"+e.Base, binary)
+			return base.Build(ctx, temporary)
 		},
 	}
 }
@@ -176,13 +167,12 @@ func check(ctx context.Context, o *output, root string, e *Exercise, noSuite, me
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	binary := filepath.Join(temporary, e.Name)
 	o.working("building")
-	err = build(ctx, root, "./"+workPath+"/"+e.Name, binary)
-	var wontBuild *errBuild
+	binary, err := own.buildIn(ctx, root, temporary, e.Name)
+	var wontBuild *harness.BuildError
 	switch {
 	case errors.As(err, &wontBuild):
-		show(grade.Finding{Text: "it does not build:\n" + wontBuild.text})
+		show(grade.Finding{Text: "it does not build:\n" + shorten(wontBuild.Text, 12)})
 		r.findings = append(r.findings, grade.Finding{Check: builds})
 	case err != nil:
 		o.wipe()
@@ -194,7 +184,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, noSuite, me
 		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
 		if !noSuite && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
 			o.working("the common suite, as every stage runs it")
-			f := commonSuite(ctx, root, temporary, e.Name, own)
+			f := subject.CommonSuite()
 			show(f)
 			r.findings = append(r.findings, f)
 		}

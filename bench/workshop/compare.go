@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -105,18 +104,4 @@ func interval(ratios []results.Ratio, head string, metric results.Metric) string
 		}
 	}
 	return "-"
-}
-
-// buildIn builds f as the package work/label in a folder of its own below folder.
-func (f files) buildIn(ctx context.Context, root, folder, label string) (string, error) {
-	source := filepath.Join(folder, label+"-source")
-	if err := os.MkdirAll(source, 0o777); err != nil {
-		return "", err
-	}
-	overlay, err := f.writeOverlay(root, source, label)
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(folder, label)
-	return binary, build(ctx, root, "./"+workPath+"/"+label, binary, "-overlay", overlay)
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // What check MEASURE=1 measures and prints, in rounds too short for their figures to mean anything.
@@ -18,7 +20,9 @@ func TestCompareMeasures(t *testing.T) {
 	own, err := e.reference(root)
 	require.NoError(t, err)
 	command := filepath.Join(t.TempDir(), "ladder")
-	require.NoError(t, build(t.Context(), root, "./bench/cmd/ladder", command))
+	ladder, err := harness.ReadSource(root, "bench/cmd/ladder")
+	require.NoError(t, err)
+	require.NoError(t, ladder.BuildTo(t.Context(), command))
 
 	var out bytes.Buffer
 	long := lengths{rounds: 6, warmup: 5 * time.Millisecond, duration: 50 * time.Millisecond}

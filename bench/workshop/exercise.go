@@ -2,10 +2,10 @@ package workshop
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,10 +15,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 const (
-	modulePath    = "github.com/qps-ladder/qps-ladder"
 	exercisesPath = "docs/workshop/exercises"
 	workPath      = "work"
 )
@@ -44,23 +44,6 @@ type Exercise struct {
 	Measure string `yaml:"measure"`
 
 	folder string
-}
-
-// findRoot looks for the repository that the present folder is in.
-func findRoot() (string, error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for folder := here; ; folder = filepath.Dir(folder) {
-		text, err := os.ReadFile(filepath.Join(folder, "go.mod"))
-		if err == nil && bytes.Contains(text, []byte("module "+modulePath+"\n")) {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", errors.New("the exercises need the repository: run this inside it")
-		}
-	}
 }
 
 // exercises reads all exercises, in their order.
@@ -178,51 +161,51 @@ func readFiles(folder string) (files, error) {
 	return out, nil
 }
 
-// overlay puts the files of a folder and then a patch over f, as far as they exist.
-func (f files) overlay(folder, patch string) error {
-	over, err := readFiles(folder)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// variant is the start or the reference of the exercise, or what patches make of it.
+func (e *Exercise) variant(name string, patches ...string) harness.Variant {
+	v := harness.Variant{Name: e.Name + "-" + name, Stage: e.Base}
+	add := func(what string) {
+		folder := exercisesPath + "/" + e.Name + "/"
+		change := harness.Change{Folder: folder + "_" + what, Patch: folder + what + ".patch"}
+		if _, err := os.Stat(filepath.Join(e.folder, "_"+what)); err != nil {
+			change.Folder = ""
+		}
+		if _, err := os.Stat(filepath.Join(e.folder, what+".patch")); err != nil {
+			change.Patch = ""
+		}
+		v.Then = append(v.Then, change)
 	}
-	maps.Copy(f, over)
-	text, err := os.ReadFile(patch)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	switch {
+	case name == onStart:
+		add("start")
+	case e.Reference == "":
+		add("reference")
+	case e.Reference == onStart:
+		add("start")
+		add("reference")
+	default:
+		v.Stage = e.Reference
 	}
+	for _, patch := range patches {
+		v.Then = append(v.Then, harness.Change{Patch: exercisesPath + "/" + e.Name + "/wrong/" + patch})
+	}
+	return v
+}
+
+func filesOf(root string, v harness.Variant) (files, error) {
+	source, err := v.Source(context.Background(), root)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := apply(f, string(text)); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Base(patch), err)
-	}
-	return nil
+	return source.Files, nil
 }
 
 // start is the code that a learner begins with.
-func (e *Exercise) start(root string) (files, error) {
-	f, err := readFiles(filepath.Join(root, e.Base))
-	if err != nil {
-		return nil, err
-	}
-	return f, f.overlay(filepath.Join(e.folder, "_start"), filepath.Join(e.folder, "start.patch"))
-}
+func (e *Exercise) start(root string) (files, error) { return filesOf(root, e.variant(onStart)) }
 
 // reference is a solution.
 func (e *Exercise) reference(root string) (files, error) {
-	var f files
-	var err error
-	switch e.Reference {
-	case "":
-		f, err = readFiles(filepath.Join(root, e.Base))
-	case onStart:
-		f, err = e.start(root)
-	default:
-		return readFiles(filepath.Join(root, e.Reference))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return f, f.overlay(filepath.Join(e.folder, "_reference"), filepath.Join(e.folder, "reference.patch"))
+	return filesOf(root, e.variant("reference"))
 }
 
 // wrong is a solution that looks right and is not.
@@ -266,14 +249,10 @@ func (e *Exercise) wrongs(root string) ([]wrong, error) {
 				w.fails = append(w.fails, value)
 			}
 		}
-		of := map[string]func(string) (files, error){"start": e.start, "reference": e.reference}[against]
-		if of == nil || len(w.fails) == 0 {
+		if against != onStart && against != "reference" || len(w.fails) == 0 {
 			return nil, fmt.Errorf("%s needs a line \"Fails: CHECK\", and Against: start or reference", w.name)
 		}
-		if w.files, err = of(root); err != nil {
-			return nil, err
-		}
-		if err := apply(w.files, string(text)); err != nil {
+		if w.files, err = filesOf(root, e.variant(against, filepath.Base(patch))); err != nil {
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 		all = append(all, w)

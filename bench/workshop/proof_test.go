@@ -1,7 +1,6 @@
 package workshop
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/typecheck"
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // proofVariable says how much is proved: "" builds every variant of every exercise and grades those of one;
@@ -50,7 +50,7 @@ func variantsOf(t *testing.T, root string, e *Exercise) (all []variant) {
 }
 
 func testRoot(t *testing.T) string {
-	root, err := findRoot()
+	root, err := harness.FindRoot()
 	require.NoError(t, err)
 	return root
 }
@@ -154,7 +154,7 @@ func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
 		require.Subset(t, failing, v.fails, "this wrong solution must be found")
 	}
 	if v.reference && whole && (e.Reference == "" || e.Reference == onStart) {
-		finding := commonSuite(context.Background(), root, temporary, v.label, v.files)
+		finding := subject.CommonSuite()
 		require.True(t, finding.Holds, "%s", finding.Text)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -104,7 +105,7 @@ func sourceRules(name string, text []byte) (problems []string) {
 	}
 	for _, spec := range file.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
-		if own, ok := strings.CutPrefix(path, modulePath+"/shared/"); ok && mayImportShared[own] || mayImport[path] {
+		if own, ok := strings.CutPrefix(path, harness.Module+"/shared/"); ok && mayImportShared[own] || mayImport[path] {
 			continue
 		}
 		problems = append(problems, fmt.Sprintf("%s: package %s is out of bounds", at(spec), path))

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Workshop is the exercises of the repository that the present folder is in. Its methods are what the command
@@ -24,7 +26,7 @@ type Workshop struct {
 
 // Open finds the repository. Results are written to out, in colour if that is a terminal.
 func Open(out io.Writer) (*Workshop, error) {
-	root, err := findRoot()
+	root, err := harness.FindRoot()
 	return &Workshop{root: root, out: newOutput(out)}, err
 }
 

@@ -3,7 +3,6 @@ package workshop
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -179,30 +178,6 @@ func TestRulesOfAnExercise(t *testing.T) {
 	require.Contains(t, said.String(), "fast.s: only Go is built here")
 }
 
-func TestApplyPatch(t *testing.T) {
-	const diff = "A comment.\nFails: something\n\n--- a/x.go\n+++ b/x.go\n@@ -2,3 +2,3 @@\n two\n-three\n+drei\n four\n"
-	for name, c := range map[string]struct{ text, want, fails string }{
-		"in its place":       {"one\ntwo\nthree\nfour\n", "one\ntwo\ndrei\nfour\n", ""},
-		"further down":       {"0\n0\n0\none\ntwo\nthree\nfour\n", "0\n0\n0\none\ntwo\ndrei\nfour\n", ""},
-		"the nearer of two":  {"two\nthree\nfour\n0\n0\n0\n0\n0\ntwo\nthree\nfour\n", "two\ndrei\nfour\n0\n0\n0\n0\n0\ntwo\nthree\nfour\n", ""},
-		"what is around it":  {"one\nTWO\nthree\nFOUR\n", "one\nTWO\ndrei\nFOUR\n", ""},
-		"not there any more": {"one\ntwo\nfour\n", "", "is not there any more"},
-	} {
-		f := files{"x.go": []byte(c.text)}
-		err := apply(f, diff)
-		if c.fails != "" {
-			require.ErrorContains(t, err, c.fails, name)
-			continue
-		}
-		require.NoError(t, err, name)
-		require.Equal(t, c.want, string(f["x.go"]), name)
-	}
-	f := files{}
-	require.NoError(t, apply(f, "--- /dev/null\n+++ b/new.go\n@@ -0,0 +1,2 @@\n+package main\n+\n"))
-	require.Equal(t, "package main\n\n", string(f["new.go"]))
-	require.ErrorContains(t, apply(f, "nothing of the kind\n"), "no diff")
-}
-
 func TestFoldAndReflow(t *testing.T) {
 	require.Equal(t, []string{"one two", "three"}, fold("one two three", 9))
 	require.Equal(t, []string{"averyveryverylongword"}, fold("averyveryverylongword", 9))
@@ -245,41 +220,6 @@ func TestClassroom(t *testing.T) {
 	require.ErrorContains(t, Classroom(&shown, []string{broken, paths[0]}, ""), "1 of 2 files could not be read")
 	require.Contains(t, shown.String(), "is no hand-in")
 	require.Contains(t, shown.String(), "ada")
-}
-
-func TestReadTests(t *testing.T) {
-	passed, failed, said := readTests(strings.NewReader(`=== RUN   TestCommonSuite
-=== RUN   TestCommonSuite/behaviour
-=== RUN   TestCommonSuite/behaviour/date
-=== PAUSE TestCommonSuite/behaviour/date
-=== RUN   TestCommonSuite/behaviour/stop
-=== CONT  TestCommonSuite/behaviour/date
-    x_test.go:3: it is wrong
-    behaviour.go:154: 
-        	Error Trace:	/somewhere/behaviour.go:154
-        	            				/somewhere/behaviour.go:29
-        	Error:      	Received unexpected error:
-        	            	answer 3 of 16: i/o timeout
-        	Test:       	TestCommonSuite/behaviour/date
-        	Messages:   	16 requests in one piece
---- FAIL: TestCommonSuite (0.00s)
-    --- FAIL: TestCommonSuite/behaviour (0.00s)
-        --- FAIL: TestCommonSuite/behaviour/date (0.00s)
-        --- PASS: TestCommonSuite/behaviour/stop (0.00s)
-FAIL
-`), func() {})
-	require.Equal(t, 1, passed)
-	require.Equal(t, []string{"TestCommonSuite/behaviour/date"}, failed)
-	require.Equal(t, "x_test.go:3: it is wrong\nanswer 3 of 16: i/o timeout\n16 requests in one piece\n", said["TestCommonSuite/behaviour/date"])
-}
-
-// TestReadTestsStops shows that nobody waits for the other tests once one has failed.
-func TestReadTestsStops(t *testing.T) {
-	output, program := io.Pipe()
-	go io.WriteString(program, "=== RUN   TestCommonSuite/date\n    x.go:1: \n        \tError Trace:\t/x.go:1\n        \tError:      \tno date\n")
-	_, failed, said := readTests(output, func() { program.Close() })
-	require.Equal(t, []string{"TestCommonSuite/date"}, failed)
-	require.Equal(t, "no date\n", said["TestCommonSuite/date"])
 }
 
 func TestWarningsOfAComparison(t *testing.T) {

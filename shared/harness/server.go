@@ -204,6 +204,12 @@ func (s *Server) get(ctx context.Context, path string) ([]byte, error) {
 		return nil, err
 	}
 	answer, err := s.client.Do(request)
+	if Gone(err) {
+		// A connection can be dialled and then not needed. When the server ends it, because no head came, just as
+		// it is used for the first time, net/http does not send again, as it does over one used before.
+		s.client.CloseIdleConnections()
+		answer, err = s.client.Do(request)
+	}
 	if err != nil {
 		return nil, err
 	}

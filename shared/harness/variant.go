@@ -39,7 +39,7 @@ type Change struct {
 	// Files are taken from the stage From as they are there, by name.
 	From  string   `yaml:"from"`
 	Files []string `yaml:"files"`
-	// Folder is a folder of the repository whose Go files replace those of the same path, or are
+	// Folder is a folder of the repository whose Go and YAML files replace those of the same path, or are
 	// new. Below it, a file in a folder of its own ("shared/app/app.go") is one of the repository.
 	Folder string `yaml:"folder"`
 	// Edits replace text.
@@ -162,11 +162,11 @@ func (s *Source) take(from string, names []string) error {
 	return nil
 }
 
-// lay puts the Go files of a folder over those that there are.
+// lay puts the Go and YAML files of a folder over those that there are.
 func (s *Source) lay(folder string) error {
 	top := filepath.Join(s.Root, filepath.FromSlash(folder))
 	return filepath.WalkDir(top, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(at) != ".go" {
+		if err != nil || entry.IsDir() || filepath.Ext(at) != ".go" && filepath.Ext(at) != ".yaml" {
 			return err
 		}
 		text, err := os.ReadFile(at)

@@ -13,12 +13,12 @@ func init() {
 // panicSaysWhich has a handler panic at the third request of a connection.
 func panicSaysWhich(s *Subject) error {
 	for _, before := range []int{2, 0, 5} {
-		server, err := Start(s.Binary, "-workers", "1", "-test-routes")
+		server, err := s.serve("-workers", "1", "-test-routes")
 		if err != nil {
 			return err
 		}
 		defer server.Kill()
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -35,13 +35,13 @@ func panicSaysWhich(s *Subject) error {
 		if err != nil {
 			return err
 		}
-		if a.status != 500 || !a.close {
-			return fmt.Errorf("the answer was %d", a.status)
+		if a.Status != 500 || !a.Closes() {
+			return fmt.Errorf("the answer was %d", a.Status)
 		}
 		if err := server.Stop(); err != nil {
 			return err
 		}
-		line := server.stderr.all()
+		line := server.Stderr()
 		if strings.Count(line, "\n") != 1 {
 			return errors.New("it is not one line")
 		}

@@ -15,7 +15,7 @@ const burstSize = 600
 
 // burst lets all clients send while the server stands still.
 func burst(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func burst(s *Subject) error {
 	if err != nil {
 		return err
 	}
-	if err := server.pause(); err != nil {
+	if err := server.Pause(); err != nil {
 		return err
 	}
 	for _, c := range all {
@@ -33,7 +33,7 @@ func burst(s *Subject) error {
 			return err
 		}
 	}
-	if err := server.resume(); err != nil {
+	if err := server.Resume(); err != nil {
 		return err
 	}
 	for i, c := range all {
@@ -50,7 +50,7 @@ func (s *Subject) burstUnderWatch() (*Server, map[string]int, error) {
 	if s.Blind() != nil {
 		return nil, nil, nil
 	}
-	server, err := StartWatched(s.Binary, "-workers", "1")
+	server, err := s.serveWatched("-workers", "1")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,7 +115,7 @@ func burstWakeUps(s *Subject) (float64, error) {
 
 // countedWakeUps is for where system calls cannot be watched.
 func (s *Subject) countedWakeUps() (float64, error) {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +129,7 @@ func (s *Subject) countedWakeUps() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := server.pause(); err != nil {
+	if err := server.Pause(); err != nil {
 		return 0, err
 	}
 	for _, c := range all {
@@ -137,7 +137,7 @@ func (s *Subject) countedWakeUps() (float64, error) {
 			return 0, err
 		}
 	}
-	if err := server.resume(); err != nil {
+	if err := server.Resume(); err != nil {
 		return 0, err
 	}
 	for _, c := range all {
@@ -146,5 +146,5 @@ func (s *Subject) countedWakeUps() (float64, error) {
 		}
 	}
 	after, err := server.read()
-	return float64(after.Total["eventfd_writes"]-before.Total["eventfd_writes"]) / burstSize, err
+	return float64(after.Total.EventfdWrites-before.Total.EventfdWrites) / burstSize, err
 }

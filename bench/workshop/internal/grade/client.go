@@ -1,40 +1,30 @@
 package grade
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
-	"os"
 	"strings"
-	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // connection is a client's side of one connection. Whatever it waits for, it waits answerLimit at most.
-type connection struct {
-	*net.TCPConn
-	reader *bufio.Reader
-}
+type connection struct{ *harness.Conn }
 
-func dial(address string) (*connection, error) {
-	c, err := net.DialTimeout("tcp", address, answerLimit)
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect: %w", plain(err))
-	}
-	tcp := c.(*net.TCPConn)
-	return &connection{TCPConn: tcp, reader: bufio.NewReaderSize(tcp, 64<<10)}, nil
-}
+func dial(address string) (*connection, error) { return connected(harness.Dial(address)) }
 
 // dialSlow connects with a receive buffer that does not grow, so that a server soon finds the socket full.
-// It holds some segments of the loopback's size: with less, the window could never open for one.
 func dialSlow(address string) (*connection, error) {
-	c, err := dial(address)
-	if err == nil {
-		err = c.SetReadBuffer(256 << 10)
+	return connected(harness.DialSlow(address, 256<<10))
+}
+
+func connected(c *harness.Conn, err error) (*connection, error) {
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
-	return c, err
+	c.Timeout = answerLimit
+	return &connection{c}, nil
 }
 
 var (
@@ -42,51 +32,32 @@ var (
 	errReset = errors.New("the server reset the connection")
 )
 
-// plain is what went wrong, in the words of a person who waits for an answer.
+// plain is what went wrong, in the words of a person who waits for an answer, with what came of it.
 func plain(err error) error {
+	said := err
 	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("nothing came for %v", answerLimit)
+	case harness.TimedOut(err):
+		said = fmt.Errorf("nothing came for %v", answerLimit)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errEnded
-	case strings.Contains(err.Error(), "reset by peer"), strings.Contains(err.Error(), "broken pipe"):
-		return errReset
+		said = errEnded
+	case harness.WasReset(err):
+		said = errReset
+	default:
+		return err
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
+	var wrong *harness.ResponseError
+	if errors.As(err, &wrong) && len(wrong.Got) > 0 {
+		return fmt.Errorf("%w after %s", said, clip(wrong.Got))
 	}
-	return err
+	return said
 }
 
-func (c *connection) send(b ...string) error {
-	c.SetWriteDeadline(time.Now().Add(answerLimit))
-	_, err := io.WriteString(c.TCPConn, strings.Join(b, ""))
-	return plain(err)
-}
-
-// answer is one answer.
-type answer struct {
-	status int
-	header http.Header
-	close  bool
-	body   []byte
-}
+func (c *connection) send(b ...string) error { return plain(c.Send(strings.Join(b, ""))) }
 
 // answer reads one answer to a request that is not a HEAD.
-func (c *connection) answer() (*answer, error) {
-	c.SetReadDeadline(time.Now().Add(answerLimit))
-	response, err := http.ReadResponse(c.reader, nil)
-	if err != nil {
-		return nil, plain(err)
-	}
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, plain(err)
-	}
-	return &answer{status: response.StatusCode, header: response.Header, close: response.Close, body: body}, nil
+func (c *connection) answer() (*harness.Response, error) {
+	response, err := c.ReadResponse(false)
+	return response, plain(err)
 }
 
 // expect reads an answer and wants this status and body.
@@ -95,38 +66,35 @@ func (c *connection) expect(status int, body string) error {
 	if err != nil {
 		return err
 	}
-	if a.status != status {
-		return fmt.Errorf("the answer was %d, not %d", a.status, status)
+	if a.Status != status {
+		return fmt.Errorf("the answer was %d, not %d", a.Status, status)
 	}
-	if string(a.body) != body {
-		if len(a.body) == len(body) && len(body) > 60 {
+	if string(a.Body) != body {
+		if len(a.Body) == len(body) && len(body) > 60 {
 			at := 0
-			for a.body[at] == body[at] {
+			for a.Body[at] == body[at] {
 				at++
 			}
-			return fmt.Errorf("the body differs from byte %d of %d on: %s, not %s", at, len(body), clip(a.body[at:]), clip([]byte(body[at:])))
+			return fmt.Errorf("the body differs from byte %d of %d on: %s, not %s", at, len(body), clip(a.Body[at:]), clip([]byte(body[at:])))
 		}
-		return fmt.Errorf("the body was %s, not %s", clip(a.body), clip([]byte(body)))
+		return fmt.Errorf("the body was %s, not %s", clip(a.Body), clip([]byte(body)))
 	}
 	return nil
 }
 
 // ends wants the connection to end with nothing more on it.
 func (c *connection) ends() error {
-	c.SetReadDeadline(time.Now().Add(answerLimit))
-	rest, err := io.ReadAll(io.LimitReader(c.reader, 1024))
-	if err != nil {
-		return plain(err)
+	err := c.ReadEnd()
+	var more *harness.ResponseError
+	if errors.As(err, &more) {
+		return fmt.Errorf("instead of the end of the connection came %s", clip(more.Got))
 	}
-	if len(rest) > 0 {
-		return fmt.Errorf("instead of the end of the connection came %s", clip(rest))
-	}
-	return nil
+	return plain(err)
 }
 
 const (
-	helloRequest = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-	greeting     = "Hello, World!"
+	helloRequest = harness.HelloRequest
+	greeting     = harness.HelloBody
 )
 
 // hello sends GET / and wants its answer.

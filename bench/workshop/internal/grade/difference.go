@@ -32,7 +32,7 @@ func sameAnswers(s *Subject) error {
 	}
 	var servers [2]*Server
 	for i, binary := range []string{base, s.Binary} {
-		if servers[i], err = Start(binary, "-workers", "1"); err != nil {
+		if servers[i], err = s.start(binary, nil, nil, []string{"-workers", "1"}); err != nil {
 			return err
 		}
 		defer servers[i].Kill()
@@ -63,7 +63,7 @@ func sameAnswers(s *Subject) error {
 
 // conversation sends text and the end of input, and reads all that comes back, the dates left out.
 func (s *Server) conversation(text string) (string, error) {
-	c, err := dial(s.Addr)
+	c, err := dial(s.Ready.Address)
 	if err != nil {
 		return "", err
 	}
@@ -73,8 +73,8 @@ func (s *Server) conversation(text string) (string, error) {
 			c.CloseWrite()
 		}
 	}()
-	c.SetReadDeadline(time.Now().Add(answerLimit))
-	answers, err := io.ReadAll(c.reader)
+	c.TCP.SetReadDeadline(time.Now().Add(answerLimit))
+	answers, err := io.ReadAll(c.Reader)
 	if err != nil {
 		return "", errors.New("after " + clip(answers) + ": " + plain(err).Error())
 	}

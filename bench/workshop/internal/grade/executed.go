@@ -52,12 +52,12 @@ func (s *Subject) executedCalls(binary string, paths []string, n int) (int, erro
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
-	server, err := startIn(binary, []string{"GOCOVERDIR=" + folder}, "-workers", "1")
+	server, err := s.start(binary, []string{"GOCOVERDIR=" + folder}, nil, []string{"-workers", "1"})
 	if err != nil {
 		return 0, err
 	}
 	defer server.Kill()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return 0, err
 	}

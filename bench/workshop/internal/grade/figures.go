@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"sync"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 const (
@@ -21,7 +23,6 @@ const (
 // figure is something that can be counted per request.
 type figure struct {
 	counter string   // in /debug/counters; "" if there is none
-	runtime bool     // among the runtime's figures there
 	calls   []string // of a record; the largest counts
 }
 
@@ -32,7 +33,7 @@ var figures = map[string]figure{
 	epollCtl:          {counter: "epoll_ctls", calls: []string{epollCtl}},
 	reads:             {counter: "reads", calls: []string{reads}},
 	writes:            {counter: "writes", calls: []string{writes}},
-	"heap objects":    {counter: "heap_objects_allocated", runtime: true},
+	"heap objects":    {counter: "heap_objects_allocated"},
 	"copied bytes":    {counter: "body_bytes_copied"},
 	"epoll events":    {counter: "events"},
 	"failing writes":  {counter: "write_agains"},
@@ -50,8 +51,8 @@ func KnownFigure(name string) bool {
 
 // perRequest is what a workload costs, by counter and by call.
 type perRequest struct {
-	counters, runtime map[string]float64
-	calls             map[string]float64 // nil if the server could not be watched
+	counters map[string]float64
+	calls    map[string]float64 // nil if the server could not be watched
 }
 
 // Subject is a server to be graded, as a program that has been built. What is measured once is kept.
@@ -141,12 +142,12 @@ func (s *Subject) measure(name string) (perRequest, error) {
 
 // count reads the server's own counters before and after, less what a reading costs.
 func (s *Subject) count(l load) (m perRequest, err error) {
-	server, cleanUp, err := l.served(Start, s.Binary)
+	server, cleanUp, err := l.served(s.serve)
 	if err != nil {
 		return m, err
 	}
 	defer cleanUp()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return m, err
 	}
@@ -154,7 +155,7 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 	if err := c.drive(l, warmUp); err != nil {
 		return m, err
 	}
-	var at [4]reading
+	var at [4]harness.Reading
 	for i := range at {
 		if i == 3 {
 			if err := c.drive(l, countedRequests); err != nil {
@@ -165,16 +166,11 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 			return m, err
 		}
 	}
-	difference := func(of func(reading) map[string]int64) map[string]float64 {
-		out := map[string]float64{}
-		for name, after := range of(at[3]) {
-			idle := of(at[2])[name] - of(at[1])[name]
-			out[name] = max(0, float64(after-of(at[2])[name]-idle)) / countedRequests
-		}
-		return out
+	idle := at[2].Sub(at[1]).Counts() // what a reading costs
+	m.counters = map[string]float64{}
+	for name, n := range at[3].Sub(at[2]).Counts() {
+		m.counters[name] = max(0, float64(n-idle[name])) / countedRequests
 	}
-	m.counters = difference(func(r reading) map[string]int64 { return r.Total })
-	m.runtime = difference(func(r reading) map[string]int64 { return r.Runtime })
 	if err := server.Stop(); err != nil {
 		return m, err
 	}
@@ -186,17 +182,16 @@ func (s *Subject) watch(l load) (map[string]float64, error) {
 	if s.blind != nil {
 		return nil, nil
 	}
-	server, cleanUp, err := l.served(StartWatched, s.Binary)
+	server, cleanUp, err := l.served(s.serveWatched)
 	if err != nil {
-		if _, cleanUp, again := l.served(Start, s.Binary); again == nil {
-			cleanUp() // it starts well when nobody watches
+		if isBlind(err) {
 			s.blind = err
 			return nil, nil
 		}
 		return nil, err
 	}
 	defer cleanUp()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -232,9 +227,6 @@ func (s *Subject) figure(c Check) ([]Finding, error) {
 		return nil, err
 	}
 	value := m.counters[f.counter]
-	if f.runtime {
-		value = m.runtime[f.counter]
-	}
 	seen := 0.0
 	for _, call := range f.calls {
 		seen = max(seen, m.calls[call])

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -37,7 +39,7 @@ func (s *Subject) withFiles(files map[string]string, f func(server *Server, fold
 		return err
 	}
 	defer os.RemoveAll(folder)
-	server, err := Start(s.Binary, append([]string{"-workers", "1", "-static", folder}, flags...)...)
+	server, err := s.serve(append([]string{"-workers", "1", "-static", folder}, flags...)...)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func fileAnswers(s *Subject) error {
 
 	var answers [2][]string
 	for i, binary := range []string{base, s.Binary} {
-		server, err := Start(binary, "-workers", "1", "-static", folder)
+		server, err := s.start(binary, nil, nil, []string{"-workers", "1", "-static", folder})
 		if err != nil {
 			return err
 		}
@@ -140,7 +142,7 @@ func fileRequest(name string) string { return "GET /static/" + name + " HTTP/1.1
 func oneSegment(s *Subject) error {
 	files := map[string]string{"1": "x", "600": fileText(600), "9000": fileText(9000), "20000": fileText(20_000)}
 	return s.withFiles(files, func(server *Server, _ string) error {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -192,7 +194,7 @@ func (s *Subject) watchFiles(check func(server *Server, request string) error) e
 		return err
 	}
 	defer os.RemoveAll(folder)
-	server, err := StartWatched(s.Binary, "-workers", "1", "-static", folder)
+	server, err := s.serveWatched("-workers", "1", "-static", folder)
 	if err != nil {
 		return err
 	}
@@ -204,7 +206,7 @@ func (s *Subject) watchFiles(check func(server *Server, request string) error) e
 		"GET /static/a.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HEAD /static/a.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 		"GET /static/empty.txt HTTP/1.0\r\n\r\n",
 	} {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -215,8 +217,8 @@ func (s *Subject) watchFiles(check func(server *Server, request string) error) e
 			if err := c.send(request); err != nil {
 				return err
 			}
-			c.SetReadDeadline(time.Now().Add(answerLimit))
-			response, err := http.ReadResponse(c.reader, &http.Request{Method: method})
+			c.TCP.SetReadDeadline(time.Now().Add(answerLimit))
+			response, err := http.ReadResponse(c.Reader, &http.Request{Method: method})
 			if err == nil {
 				_, err = io.Copy(io.Discard, response.Body)
 			}
@@ -244,7 +246,7 @@ func lateFiles(s *Subject) error {
 	return s.withFiles(map[string]string{"large": large, "small": small}, func(server *Server, _ string) error {
 		requests := fileRequest("small") + helloRequest + fileRequest("large") + helloRequest + fileRequest("empty") +
 			fileRequest("small") + echoRequest("text/plain", "behind it") + fileRequest("large") + fileRequest("small") + helloRequest
-		c, err := dialSlow(server.Addr)
+		c, err := dialSlow(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -275,12 +277,12 @@ func patientFiles(s *Subject) error {
 }
 
 // openFiles counts the descriptors of a server that lead below a folder.
-func (s *Server) openFiles(folder string) (below int, err error) {
+func openFiles(pid int, folder string) (below int, err error) {
 	folder, err = filepath.EvalSymlinks(folder)
 	if err != nil {
 		return 0, err
 	}
-	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", s.pid))
+	descriptors, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {
 		return 0, err
 	}
@@ -295,9 +297,9 @@ func (s *Server) openFiles(folder string) (below int, err error) {
 // allClosed waits until no file below the folder is open any more.
 func (s *Server) allClosed(folder, after string) error {
 	open := 0
-	_, ok := s.await(func(reading) bool {
+	_, ok := s.await(func(harness.Reading) bool {
 		var err error
-		open, err = s.openFiles(folder)
+		open, err = openFiles(s.PID(), folder)
 		return err == nil && open == 0
 	})
 	if !ok {
@@ -330,7 +332,7 @@ func descriptors(s *Subject) error {
 			var stalled []*connection
 			defer func() { closeAll(stalled) }()
 			for range 5 {
-				c, err := dialSlow(server.Addr)
+				c, err := dialSlow(server.Ready.Address)
 				if err != nil {
 					return err
 				}
@@ -344,7 +346,7 @@ func descriptors(s *Subject) error {
 			}
 			if strings.HasPrefix(end, "a reset") {
 				for _, c := range stalled {
-					c.SetLinger(0)
+					c.TCP.SetLinger(0)
 				}
 				closeAll(stalled)
 				stalled = nil
@@ -374,7 +376,7 @@ func fileChanges(s *Subject) error {
 		size int64
 	}{{"has grown", largeFile + 4096}, {"has become shorter", 100}, {"is empty now", 0}} {
 		err := s.withFiles(map[string]string{"large": large}, func(server *Server, folder string) error {
-			c, err := dialSlow(server.Addr)
+			c, err := dialSlow(server.Ready.Address)
 			if err != nil {
 				return err
 			}

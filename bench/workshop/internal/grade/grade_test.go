@@ -163,17 +163,6 @@ func TestLibraryIsFound(t *testing.T) {
 	require.True(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
 }
 
-func TestTail(t *testing.T) {
-	var kept tail
-	require.Equal(t, "", kept.firstLine())
-	kept.Write([]byte("\n  panic: not today\n\ngoroutine 1\n"))
-	require.Equal(t, "panic: not today", kept.firstLine())
-	kept.Write([]byte(strings.Repeat("x", tailSize) + "end"))
-	require.Len(t, kept.all(), tailSize)
-	require.True(t, strings.HasSuffix(kept.all(), "xend"))
-	require.Less(t, len(kept.firstLine()), 200, "it has to fit a line")
-}
-
 func TestFileLoads(t *testing.T) {
 	const piece = 16
 	text := fileText(1 << 20)

@@ -14,25 +14,22 @@ import (
 // server here may do: start other processes, listen elsewhere, fail at plain requests, or not stop. It
 // comes before everything else.
 func (s *Subject) Inspect() error {
-	server, err := StartWatched(s.Binary, "-workers", "2")
-	if errors.Is(err, errNotReady) {
-		return err // it has waited long enough
+	server, err := s.serveWatched("-workers", "2")
+	if isBlind(err) {
+		s.mutex.Lock()
+		s.blind = err
+		s.mutex.Unlock()
+		server, err = s.serve("-workers", "2")
 	}
 	if err != nil {
-		watchError := err
-		if server, err = Start(s.Binary, "-workers", "2"); err != nil {
-			return err
-		}
-		s.mutex.Lock()
-		s.blind = watchError
-		s.mutex.Unlock()
+		return err
 	}
 	defer server.Kill()
 	if err := server.behaves(); err != nil {
 		return err
 	}
 	for range 3 {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -65,14 +62,14 @@ func (s *Server) behaves() error {
 			return errors.New(strange[0])
 		}
 	}
-	ports, err := listening(s.pid)
+	ports, err := listening(s.PID())
 	if errors.Is(err, witness.ErrUnsupported) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for _, address := range []string{s.Addr, s.admin} {
+	for _, address := range []string{s.Ready.Address, s.Ready.Admin} {
 		_, port, _ := net.SplitHostPort(address)
 		ports = slices.DeleteFunc(ports, func(p string) bool { return p == port })
 	}

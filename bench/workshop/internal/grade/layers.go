@@ -15,12 +15,12 @@ const tracePath = `"0123456789-9876543210"`
 
 // tenLayers asks for the trace of a request, and for how many each layer has counted.
 func tenLayers(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func tenLayers(s *Subject) error {
 		if err != nil {
 			return err
 		}
-		if got := a.header.Get("Etag"); got != tracePath {
+		if got := a.Field("Etag"); got != tracePath {
 			return fmt.Errorf("the trace of a request is %s, not %s", got, tracePath)
 		}
 	}
@@ -45,7 +45,7 @@ func tenLayers(s *Subject) error {
 		if err != nil {
 			return 0, err
 		}
-		text, err := strconv.Unquote(a.header.Get("Etag"))
+		text, err := strconv.Unquote(a.Field("Etag"))
 		if err != nil {
 			return 0, fmt.Errorf("layer %d does not say how many requests it has seen", layer)
 		}
@@ -74,13 +74,13 @@ func tenLayers(s *Subject) error {
 }
 
 func layerStops(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1", "-test-routes")
+	server, err := s.serve("-workers", "1", "-test-routes")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
 	for layer := range 10 {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func layerStops(s *Subject) error {
 			return fmt.Errorf("after a request that layer %d stopped: %w", layer, err)
 		}
 	}
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}

@@ -1,25 +1,24 @@
 package grade
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
 	behaviour("own-listeners", "each loop has a listener of its own and serves what it accepts", ownListeners)
-	behaviour("port-taken", "a port that somebody else has is refused, with exit code 1", portTaken)
 	behaviour("acceptor", "-acceptor still makes one loop accept for all", oneAcceptor)
 }
 
 const listenerWorkers = 3
 
 func ownListeners(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", fmt.Sprint(listenerWorkers))
+	server, err := s.serve("-workers", fmt.Sprint(listenerWorkers))
 	if err != nil {
 		return err
 	}
@@ -35,13 +34,13 @@ func ownListeners(s *Subject) error {
 	if err := server.helloOver(120); err != nil {
 		return err
 	}
-	r, ok := server.await(func(r reading) bool { return r.Total["requests"] >= 120 })
+	r, ok := server.await(func(r harness.Reading) bool { return r.Total.Requests >= 120 })
 	if !ok {
-		return fmt.Errorf("120 requests were answered, but the counters show %d", r.Total["requests"])
+		return fmt.Errorf("120 requests were answered, but the counters show %d", r.Total.Requests)
 	}
 	serving := 0
 	for _, loop := range r.Loops {
-		if loop["requests"] > 0 && loop["accepts"] > loop["accept_agains"] {
+		if loop.Requests > 0 && loop.Accepts > loop.AcceptAgains {
 			serving++
 		}
 	}
@@ -52,7 +51,7 @@ func ownListeners(s *Subject) error {
 }
 
 func oneAcceptor(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", fmt.Sprint(listenerWorkers), "-acceptor")
+	server, err := s.serve("-workers", fmt.Sprint(listenerWorkers), "-acceptor")
 	if err != nil {
 		return err
 	}
@@ -67,10 +66,10 @@ func oneAcceptor(s *Subject) error {
 	if err := server.helloOver(30); err != nil {
 		return fmt.Errorf("with -acceptor: %w", err)
 	}
-	r, _ := server.await(func(r reading) bool { return r.Total["requests"] >= 30 })
+	r, _ := server.await(func(r harness.Reading) bool { return r.Total.Requests >= 30 })
 	serving := 0
 	for _, loop := range r.Loops {
-		if loop["requests"] > 0 {
+		if loop.Requests > 0 {
 			serving++
 		}
 	}
@@ -83,7 +82,7 @@ func oneAcceptor(s *Subject) error {
 // helloOver sends one request over each of n connections that are open at the same time.
 func (s *Server) helloOver(n int) error {
 	for range n {
-		c, err := dial(s.Addr)
+		c, err := dial(s.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -97,38 +96,14 @@ func (s *Server) helloOver(n int) error {
 
 // listeners is how many sockets listen on the server's own port.
 func (s *Server) listeners() (n int, err error) {
-	ports, err := listening(s.pid)
-	_, own, _ := net.SplitHostPort(s.Addr)
+	ports, err := listening(s.PID())
+	_, own, _ := net.SplitHostPort(s.Ready.Address)
 	for _, port := range ports {
 		if port == own {
 			n++
 		}
 	}
 	return n, err
-}
-
-func portTaken(s *Subject) error {
-	server, err := Start(s.Binary)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	second := exec.Command(s.Binary, "-addr", server.Addr)
-	var said bytes.Buffer
-	second.Stderr = &said
-	child, err := startChild(second)
-	if err != nil {
-		return err
-	}
-	switch code := child.Wait(readyLimit); {
-	case code == -1:
-		return errors.New("a second server on the same port starts, and takes half of the connections")
-	case code != 1:
-		return fmt.Errorf("a second server on the same port ends with exit code %d", code)
-	case bytes.Count(said.Bytes(), []byte("\n")) != 1:
-		return errors.New("a second server on the same port does not say why it ends, in one line")
-	}
-	return server.Stop()
 }
 
 func plural(n int, word string) string {
@@ -143,8 +118,8 @@ func plural(n int, word string) string {
 
 // until is how long it takes to wait for the end of a connection.
 func (c *connection) until(limit time.Duration) (time.Time, error) {
-	c.SetReadDeadline(time.Now().Add(limit))
-	_, err := c.reader.ReadByte()
+	c.TCP.SetReadDeadline(time.Now().Add(limit))
+	_, err := c.Reader.ReadByte()
 	now := time.Now()
 	if err == nil {
 		return now, errors.New("a byte came that nobody asked for")

@@ -20,7 +20,7 @@ type load struct {
 }
 
 // served starts a server for the load with one worker, and the folder of its files. cleanUp ends both.
-func (l load) served(start func(binary string, arguments ...string) (*Server, error), binary string) (server *Server, cleanUp func(), err error) {
+func (l load) served(start func(arguments ...string) (*Server, error)) (server *Server, cleanUp func(), err error) {
 	arguments := []string{"-workers", "1"}
 	remove := func() {}
 	if l.files != nil {
@@ -31,7 +31,7 @@ func (l load) served(start func(binary string, arguments ...string) (*Server, er
 		arguments = append(arguments, "-static", folder)
 		remove = func() { os.RemoveAll(folder) }
 	}
-	if server, err = start(binary, arguments...); err != nil {
+	if server, err = start(arguments...); err != nil {
 		remove()
 		return nil, nil, err
 	}

@@ -1,8 +1,6 @@
 package grade
 
-import (
-	"crypto/rand"
-)
+import "crypto/rand"
 
 // markVariable is in the environment of all that a server starts, unless it takes care to remove it.
 const markVariable = "QPS_LADDER_GRADED_RUN"

@@ -154,7 +154,7 @@ func readsMeasured(s *Subject) error {
 
 // smallFirst watches how much room the first read after a wait has.
 func smallFirst(s *Subject) error {
-	server, err := StartWatched(s.Binary, "-workers", "1")
+	server, err := s.serveWatched("-workers", "1")
 	if err != nil {
 		if s.Blind() != nil {
 			return nil // said once already
@@ -166,7 +166,7 @@ func smallFirst(s *Subject) error {
 	if err != nil {
 		return err
 	}
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -204,12 +204,12 @@ func sites() (paths, names []string) {
 }
 
 func routes(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func routes(s *Subject) error {
 		if err != nil {
 			return err
 		}
-		if got := strings.Trim(a.header.Get("Etag"), `"`); got != names[i] {
+		if got := strings.Trim(a.Field("Etag"), `"`); got != names[i] {
 			return fmt.Errorf("GET %s is taken for the route %q, not %q", path, got, names[i])
 		}
 	}

@@ -18,7 +18,7 @@ type exchange struct {
 }
 
 func afterABody(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func afterABody(s *Subject) error {
 // exchange sends everything and says that nothing more will come, so that a server that has lost some of it
 // ends the connection instead of waiting. With a cut, the rest is sent after the first answer.
 func (s *Server) exchange(e exchange, cut int) error {
-	c, err := dial(s.Addr)
+	c, err := dial(s.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -89,12 +89,12 @@ func (s *Server) exchange(e exchange, cut int) error {
 
 // order pipelines requests whose answers differ, small ones and large ones.
 func order(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}

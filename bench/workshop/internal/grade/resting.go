@@ -1,9 +1,12 @@
 package grade
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -16,13 +19,13 @@ func init() {
 // halfClose sends a request and the end of input together, and in other ways, many times: which of them the
 // server sees as one event is chance.
 func halfClose(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
 	for i := range 40 {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -35,7 +38,7 @@ func halfClose(s *Subject) error {
 		// While the server stands still, both arrive, and are one event.
 		still := i%4 >= 2
 		if still {
-			if err := server.pause(); err != nil {
+			if err := server.Pause(); err != nil {
 				return err
 			}
 		}
@@ -44,7 +47,7 @@ func halfClose(s *Subject) error {
 			err = c.CloseWrite()
 		}
 		if still {
-			if again := server.resume(); err == nil {
+			if again := server.Resume(); err == nil {
 				err = again
 			}
 		}
@@ -58,15 +61,15 @@ func halfClose(s *Subject) error {
 			return fmt.Errorf("after its answer: %w", err)
 		}
 	}
-	if r, ok := server.await(func(r reading) bool { return r.Total["connections"] == 0 }); !ok {
-		return fmt.Errorf("%d connections are still open when all clients have gone", r.Total["connections"])
+	if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections == 0 }); !ok {
+		return fmt.Errorf("%d connections are still open when all clients have gone", r.Total.Connections)
 	}
 	return server.Stop()
 }
 
 // halves has half of a request lie on several connections at a time, while others send whole ones.
 func halves(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
@@ -74,12 +77,12 @@ func halves(s *Subject) error {
 	var all [8]*connection
 	var rest [len(all)]string
 	for i := range all {
-		if all[i], err = dial(server.Addr); err != nil {
+		if all[i], err = dial(server.Ready.Address); err != nil {
 			return err
 		}
 		defer all[i].Close()
 	}
-	seen := int64(0)
+	seen := uint64(0)
 	for round := range 3 {
 		for i, c := range all {
 			text := echoRequest("text/plain", fmt.Sprintf("round %d, connection %d", round, i))
@@ -88,13 +91,13 @@ func halves(s *Subject) error {
 				return err
 			}
 			rest[i] = text[cut:]
-			seen += int64(cut)
+			seen += uint64(cut)
 		}
 		// Each half has been read before anybody sends more.
-		if _, ok := server.await(func(r reading) bool { return r.Total["read_bytes"] >= seen }); !ok {
+		if _, ok := server.await(func(r harness.Reading) bool { return r.Total.ReadBytes >= seen }); !ok {
 			return errors.New("the first halves of some requests are not read")
 		}
-		other, err := dial(server.Addr)
+		other, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -104,12 +107,12 @@ func halves(s *Subject) error {
 			}
 		}
 		other.Close()
-		seen += 20 * int64(len(helloRequest))
+		seen += 20 * uint64(len(helloRequest))
 		for i := len(all) - 1; i >= 0; i-- {
 			if err := all[i].send(rest[i]); err != nil {
 				return err
 			}
-			seen += int64(len(rest[i]))
+			seen += uint64(len(rest[i]))
 			if err := all[i].expect(200, fmt.Sprintf("round %d, connection %d", round, i)); err != nil {
 				return fmt.Errorf("a request sent in two halves, with others between: %w", err)
 			}
@@ -121,7 +124,7 @@ func halves(s *Subject) error {
 // resting opens connections that have each had an answer and are idle now.
 func (s *Server) resting(n int) (all []*connection, err error) {
 	for range n {
-		c, err := dial(s.Addr)
+		c, err := dial(s.Ready.Address)
 		if err != nil {
 			return all, err
 		}
@@ -130,7 +133,7 @@ func (s *Server) resting(n int) (all []*connection, err error) {
 			return all, err
 		}
 	}
-	s.await(func(r reading) bool { return r.Total["connections"] >= int64(n) })
+	s.await(func(r harness.Reading) bool { return r.Total.Connections >= uint64(n) })
 	return all, nil
 }
 
@@ -142,7 +145,7 @@ func closeAll(all []*connection) {
 
 // heldBytes is what the server says that it holds for a connection at rest.
 func heldBytes(s *Subject) (float64, error) {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +161,7 @@ func heldBytes(s *Subject) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return float64(r.Total["held_bytes"]) / n, server.Stop()
+	return float64(r.Total.HeldBytes) / n, server.Stop()
 }
 
 // heapPerConnection is above what a connection's own state takes, and far below a read buffer.
@@ -166,7 +169,7 @@ const heapPerConnection = 4096
 
 // heapAtRest weighs the heap after a collection, with and without idle connections.
 func heapAtRest(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
@@ -194,10 +197,10 @@ func heapAtRest(s *Subject) error {
 // heap is how much is in use after a garbage collection.
 func (s *Server) heap() (int64, error) {
 	for range 2 { // what a finalizer or a pool keeps goes with the second
-		if _, err := s.adminGet("/debug/pprof/heap?gc=1"); err != nil {
+		if err := s.Collect(context.Background()); err != nil {
 			return 0, err
 		}
 	}
 	r, err := s.read()
-	return r.Runtime["heap_bytes"], err
+	return r.Process.HeapBytes, err
 }

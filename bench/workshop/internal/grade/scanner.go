@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -15,7 +17,7 @@ func init() {
 // idleMany uses every second of many connections again before its time is over.
 func idleMany(s *Subject) error {
 	const period = 1200 * time.Millisecond
-	server, err := Start(s.Binary, "-workers", "1", "-idle-timeout", period.String())
+	server, err := s.serve("-workers", "1", "-idle-timeout", period.String())
 	if err != nil {
 		return err
 	}
@@ -66,15 +68,15 @@ func idleMany(s *Subject) error {
 			return fmt.Errorf("with -idle-timeout %v, connection %d of %d: %w", period, i+1, n, err)
 		}
 	}
-	if r, ok := server.await(func(r reading) bool { return r.Total["connections"] == 0 }); !ok {
-		return fmt.Errorf("all have been closed, but the counters show %d open", r.Total["connections"])
+	if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections == 0 }); !ok {
+		return fmt.Errorf("all have been closed, but the counters show %d open", r.Total.Connections)
 	}
 	return server.Stop()
 }
 
 // comeAndGo opens and closes connections in an order that takes each place of a list: first, middle, last.
 func comeAndGo(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1", "-idle-timeout", "700ms", "-linger-timeout", "100ms")
+	server, err := s.serve("-workers", "1", "-idle-timeout", "700ms", "-linger-timeout", "100ms")
 	if err != nil {
 		return err
 	}
@@ -82,7 +84,7 @@ func comeAndGo(s *Subject) error {
 	var open []*connection
 	defer func() { closeAll(open) }()
 	for i := range 400 {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -95,15 +97,15 @@ func comeAndGo(s *Subject) error {
 		}
 		place := []int{0, len(open) / 2, len(open) - 1}[i%3]
 		if i%4 == 0 {
-			open[place].SetLinger(0) // by a reset
+			open[place].TCP.SetLinger(0) // by a reset
 		}
 		open[place].Close()
 		open = append(open[:place], open[place+1:]...)
 	}
-	if r, ok := server.await(func(r reading) bool { return r.Total["connections"] == 0 }); !ok {
-		return fmt.Errorf("%d connections are still open, long after their time", r.Total["connections"])
+	if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections == 0 }); !ok {
+		return fmt.Errorf("%d connections are still open, long after their time", r.Total.Connections)
 	}
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func comeAndGo(s *Subject) error {
 func timerCalls(s *Subject) (float64, error) {
 	const many, some = 1000, 150
 	flags := []string{"-workers", "1", "-idle-timeout", "1500ms"}
-	server, err := Start(s.Binary, flags...)
+	server, err := s.serve(flags...)
 	if err != nil {
 		return 0, err
 	}
@@ -129,14 +131,14 @@ func timerCalls(s *Subject) (float64, error) {
 		return 0, err
 	}
 	t := r.Total
-	value := float64(t["timerfd_creates"]+t["timerfd_settimes"]+t["eventfd_writes"]) / many
+	value := float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / many
 	if err := server.Stop(); err != nil {
 		return 0, err
 	}
 	if s.Blind() != nil {
 		return value, nil
 	}
-	if server, err = StartWatched(s.Binary, flags...); err != nil {
+	if server, err = s.serveWatched(flags...); err != nil {
 		return 0, err
 	}
 	defer server.Kill()
@@ -152,15 +154,15 @@ func timerCalls(s *Subject) (float64, error) {
 	return max(value, float64(seen)/some), nil
 }
 
-func (s *Server) runOut(n int) (reading, error) {
+func (s *Server) runOut(n int) (harness.Reading, error) {
 	all, err := s.resting(n)
 	defer closeAll(all)
 	if err != nil {
-		return reading{}, err
+		return harness.Reading{}, err
 	}
-	r, ok := s.await(func(r reading) bool { return r.Total["connections"] == 0 })
+	r, ok := s.await(func(r harness.Reading) bool { return r.Total.Connections == 0 })
 	if !ok {
-		return r, fmt.Errorf("%d of %d idle connections are still open, long after their time", r.Total["connections"], n)
+		return r, fmt.Errorf("%d of %d idle connections are still open, long after their time", r.Total.Connections, n)
 	}
 	return r, nil
 }

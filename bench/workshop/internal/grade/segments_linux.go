@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 // segmentsIn is how many segments with data have come in over a connection: tcp(7), TCP_INFO.
 func (c *connection) segmentsIn() (n int, err error) {
-	raw, err := c.SyscallConn()
+	raw, err := c.TCP.SyscallConn()
 	if err != nil {
 		return 0, err
 	}

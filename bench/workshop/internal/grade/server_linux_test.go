@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,12 +12,12 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // asServer, in the environment, makes the test binary a server of that kind.
@@ -56,7 +57,7 @@ func TestMain(m *testing.M) {
 	}
 	counters := http.NewServeMux()
 	counters.HandleFunc("/debug/counters", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"total":{"writes":7},"runtime":{"heap":1},"loops":[{"writes":7}]}`)
+		fmt.Fprint(w, `{"total":{"requests":0,"writes":7},"runtime":{"heap_bytes":1},"loops":[{"writes":7}]}`)
 	})
 	go http.Serve(serve, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, greeting) }))
 	go http.Serve(admin, counters)
@@ -72,7 +73,7 @@ func TestMain(m *testing.M) {
 func startKind(t *testing.T, kind string) (*Server, error) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	s, err := startIn(self, []string{asServer + "=" + kind})
+	s, err := (&Subject{Context: context.Background()}).start(self, []string{asServer + "=" + kind}, nil, nil)
 	if err == nil {
 		t.Cleanup(s.Kill)
 	}
@@ -85,24 +86,24 @@ func TestServerThatIsFine(t *testing.T) {
 	require.NoError(t, s.helloOver(2))
 	r, err := s.read()
 	require.NoError(t, err)
-	require.Equal(t, int64(7), r.Total["writes"])
-	_, ok := s.await(func(r reading) bool { return len(r.Loops) == 1 && r.Runtime["heap"] == 1 })
+	require.EqualValues(t, 7, r.Total.Writes)
+	_, ok := s.await(func(r harness.Reading) bool { return len(r.Loops) == 1 && r.Process.HeapBytes == 1 })
 	require.True(t, ok)
-	ports, err := listening(s.pid)
+	ports, err := listening(s.PID())
 	require.NoError(t, err)
 	require.Len(t, ports, 2)
 	require.NoError(t, s.behaves())
 	require.NoError(t, s.Stop())
 	_, err = s.read()
-	require.ErrorContains(t, err, "cannot read the server's counters: the server ended")
-	require.ErrorContains(t, s.Stop(), "ended by itself")
+	require.ErrorContains(t, err, "the server ended")
+	require.ErrorContains(t, s.Stop(), "ended before it was asked to")
 }
 
 func TestServersThatAreNot(t *testing.T) {
 	for kind, says := range map[string]string{
 		"ends":       "no, thanks",
-		"mumbles":    `printed "hello there" instead of its ready line`,
-		"is another": "instead of its ready line",
+		"mumbles":    `no ready line: "hello there"`,
+		"is another": "says that its process is",
 	} {
 		_, err := startKind(t, kind)
 		require.ErrorContains(t, err, says, kind)
@@ -110,25 +111,24 @@ func TestServersThatAreNot(t *testing.T) {
 	}
 	s, err := startKind(t, "fails at the end")
 	require.NoError(t, err)
-	require.ErrorContains(t, s.Stop(), "exit code 4; it said: it is too late")
+	require.ErrorContains(t, s.Stop(), "the server ended badly when it was asked to (exit status 4): it is too late")
 	s, err = startKind(t, "leaves a process")
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Stop(), "left 1 process of its own behind")
-	_, err = Start("/nowhere/at/all")
+	_, err = (&Subject{Binary: "/nowhere/at/all", Context: context.Background()}).serve()
 	require.ErrorContains(t, err, "cannot start the server")
 }
 
-func TestEndAll(t *testing.T) {
-	s, err := startKind(t, "good")
+// TestServerEndsWithItsSubject ends the context that all servers of a subject live in.
+func TestServerEndsWithItsSubject(t *testing.T) {
+	self, err := os.Executable()
 	require.NoError(t, err)
-	EndAll()
-	select {
-	case <-s.process.Ended():
-	case <-time.After(answerLimit):
-		t.Fatal("it runs on")
-	}
-	s.Kill()
-	require.NotContains(t, live.servers, s)
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := (&Subject{Context: ctx}).start(self, []string{asServer + "=good"}, nil, nil)
+	require.NoError(t, err)
+	defer s.Kill()
+	cancel()
+	require.NoError(t, s.Wait(answerLimit))
 }
 
 // TestEndMarked starts a process that has left its group and its parent's care.
@@ -142,16 +142,6 @@ func TestEndMarked(t *testing.T) {
 	require.Equal(t, 1, EndMarked(mark))
 	require.Error(t, away.Wait())
 	require.Equal(t, syscall.SIGKILL, away.ProcessState.Sys().(syscall.WaitStatus).Signal())
-}
-
-func TestChild(t *testing.T) {
-	c, err := startChild(exec.Command("sh", "-c", "exit 5"))
-	require.NoError(t, err)
-	require.Equal(t, 5, c.Wait(answerLimit))
-	require.ErrorIs(t, c.Signal(syscall.SIGTERM), os.ErrProcessDone)
-	c, err = startChild(exec.Command("sleep", "300"))
-	require.NoError(t, err)
-	require.Equal(t, -1, c.Wait(20*time.Millisecond), "killed when its time is over")
 }
 
 func TestListeningSeesEveryPort(t *testing.T) {
@@ -174,19 +164,19 @@ func TestListeningSeesEveryPort(t *testing.T) {
 }
 
 func TestOpenFiles(t *testing.T) {
-	s, folder := &Server{pid: os.Getpid()}, t.TempDir()
+	folder := t.TempDir()
 	path := filepath.Join(folder, "a")
 	file, err := os.Create(path)
 	require.NoError(t, err)
-	n, err := s.openFiles(folder)
+	n, err := openFiles(os.Getpid(), folder)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoError(t, os.Remove(path), "one that has been deleted is open still")
-	n, err = s.openFiles(folder)
+	n, err = openFiles(os.Getpid(), folder)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.NoError(t, file.Close())
-	n, err = s.openFiles(folder)
+	n, err = openFiles(os.Getpid(), folder)
 	require.NoError(t, err)
 	require.Zero(t, n)
 }
@@ -199,7 +189,7 @@ func TestSegmentsIn(t *testing.T) {
 	for want := 1; want <= 2; want++ {
 		require.NoError(t, conn.send("x"))
 		for range answer {
-			_, err := conn.reader.ReadByte()
+			_, err := conn.Reader.ReadByte()
 			require.NoError(t, err)
 		}
 		n, err := conn.segmentsIn()

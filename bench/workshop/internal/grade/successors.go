@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -30,7 +32,7 @@ func newStandstill(s *Subject, half bool) (*standstill, error) {
 		if half {
 			flag = "-head-timeout"
 		}
-		server, err := Start(s.Binary, "-workers", "1", flag, wait.String(), "-linger-timeout", "50ms")
+		server, err := s.serve("-workers", "1", flag, wait.String(), "-linger-timeout", "50ms")
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +51,7 @@ func newStandstill(s *Subject, half bool) (*standstill, error) {
 }
 
 func (s *standstill) prepare(half bool) (ready bool, err error) {
-	if s.old, err = dial(s.server.Addr); err != nil {
+	if s.old, err = dial(s.server.Ready.Address); err != nil {
 		return false, err
 	}
 	begin := time.Now()
@@ -60,14 +62,14 @@ func (s *standstill) prepare(half bool) (ready bool, err error) {
 		if err := s.old.send("GET / HT"); err != nil {
 			return false, err
 		}
-		want := int64(len(helloRequest) + 8)
-		if _, ok := s.server.await(func(r reading) bool { return r.Total["read_bytes"] >= want }); !ok {
+		want := uint64(len(helloRequest) + 8)
+		if _, ok := s.server.await(func(r harness.Reading) bool { return r.Total.ReadBytes >= want }); !ok {
 			return false, errors.New("half a head is not read")
 		}
 	}
 	// The loop is back in epoll_wait(2) after that.
 	time.Sleep(20 * time.Millisecond)
-	if err := s.server.pause(); err != nil {
+	if err := s.server.Pause(); err != nil {
 		return false, err
 	}
 	time.Sleep(20 * time.Millisecond)
@@ -81,7 +83,7 @@ func (s *standstill) end() {
 	if s.old != nil {
 		s.old.Close()
 	}
-	s.server.resume()
+	s.server.Resume()
 	s.server.Kill()
 }
 
@@ -93,18 +95,17 @@ func successor(s *Subject) error {
 			return err
 		}
 		defer still.end()
-		still.old.SetLinger(0) // a reset ends it at once, whatever state it is in
-		still.old.Close()
-		young, err := dial(still.server.Addr)
+		still.old.Reset() // which ends it at once, whatever state it is in
+		young, err := dial(still.server.Ready.Address)
 		if err != nil {
 			return err
 		}
 		defer young.Close()
 		still.expire()
-		if err := still.server.resume(); err != nil {
+		if err := still.server.Resume(); err != nil {
 			return err
 		}
-		if _, ok := still.server.await(func(r reading) bool { return r.Total["connections"] == 1 }); !ok {
+		if _, ok := still.server.await(func(r harness.Reading) bool { return r.Total.Connections == 1 }); !ok {
 			return errors.New("a connection that was opened while another was reset is not there")
 		}
 		if err := young.hello(); err != nil {
@@ -131,7 +132,7 @@ func requestBeatsTimer(s *Subject) error {
 		return err
 	}
 	still.expire()
-	if err := still.server.resume(); err != nil {
+	if err := still.server.Resume(); err != nil {
 		return err
 	}
 	if err := still.old.expect(200, greeting); err != nil {
@@ -151,7 +152,7 @@ func strayEvents(s *Subject) error {
 	}
 	defer still.end()
 	still.expire()
-	young, err := dial(still.server.Addr)
+	young, err := dial(still.server.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -159,10 +160,10 @@ func strayEvents(s *Subject) error {
 	if err := still.old.send("X"); err != nil {
 		return err
 	}
-	if err := still.server.resume(); err != nil {
+	if err := still.server.Resume(); err != nil {
 		return err
 	}
-	if _, ok := still.server.await(func(r reading) bool { return r.Total["accepts"]-r.Total["accept_agains"] >= 2 }); !ok {
+	if _, ok := still.server.await(func(r harness.Reading) bool { return r.Total.Accepts-r.Total.AcceptAgains >= 2 }); !ok {
 		return errors.New("a new connection is not accepted")
 	}
 	time.Sleep(30 * time.Millisecond) // the rest of that turn
@@ -170,7 +171,7 @@ func strayEvents(s *Subject) error {
 	if err != nil {
 		return err
 	}
-	if n := r.Total["read_agains"]; n > 0 {
+	if n := r.Total.ReadAgains; n > 0 {
 		return fmt.Errorf("a timer ends a connection, another takes its descriptor, then bytes for the first arrive: the other was read %d %s for nothing", n, plural(int(n), "time"))
 	}
 	if err := young.hello(); err != nil {

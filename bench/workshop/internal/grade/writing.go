@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -20,7 +22,7 @@ func init() {
 func slowReader(s *Subject) error {
 	var all strings.Builder
 	var bodies []string
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
@@ -45,7 +47,7 @@ func slowReader(s *Subject) error {
 		return err
 	}
 
-	server, err = Start(s.Binary, "-workers", "1", "-poison")
+	server, err = s.serve("-workers", "1", "-poison")
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func slowReader(s *Subject) error {
 }
 
 func (s *Server) readLate(requests string, bodies []string) error {
-	c, err := dialSlow(s.Addr)
+	c, err := dialSlow(s.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (s *Server) readLate(requests string, bodies []string) error {
 
 // pattern is the beginning of the body of /bytes/.
 func (s *Server) pattern(size int) (string, error) {
-	c, err := dial(s.Addr)
+	c, err := dial(s.Ready.Address)
 	if err != nil {
 		return "", err
 	}
@@ -105,21 +107,21 @@ func (s *Server) pattern(size int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(a.body) != size {
-		return "", fmt.Errorf("GET /bytes/%d gave %d bytes", size, len(a.body))
+	if len(a.Body) != size {
+		return "", fmt.Errorf("GET /bytes/%d gave %d bytes", size, len(a.Body))
 	}
-	return string(a.body), nil
+	return string(a.Body), nil
 }
 
 // full waits until what the server has written does not grow any more: the socket is full.
 func (s *Server) full() error {
-	var last int64 = -1
+	var last uint64
 	for range 200 {
 		r, err := s.read()
 		if err != nil {
 			return err
 		}
-		if now := r.Total["written_bytes"]; now == last {
+		if now := r.Total.WrittenBytes; now == last && now > 0 {
 			return nil
 		} else {
 			last = now
@@ -131,7 +133,7 @@ func (s *Server) full() error {
 
 // patient lets one client stall, and looks what that costs.
 func patient(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func patient(s *Subject) error {
 
 // patientWith lets the client of a large answer stall.
 func (s *Server) patientWith(request string, size int) error {
-	stalled, err := dialSlow(s.Addr)
+	stalled, err := dialSlow(s.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -152,7 +154,7 @@ func (s *Server) patientWith(request string, size int) error {
 	if err := stalled.send(request); err != nil {
 		return err
 	}
-	if _, ok := s.await(func(r reading) bool { return r.Total["written_bytes"] > 0 }); !ok {
+	if _, ok := s.await(func(r harness.Reading) bool { return r.Total.WrittenBytes > 0 }); !ok {
 		return fmt.Errorf("an answer of %d MiB does not begin", size>>20)
 	}
 	if err := s.full(); err != nil {
@@ -163,7 +165,7 @@ func (s *Server) patientWith(request string, size int) error {
 		return err
 	}
 	for range 20 {
-		c, err := dial(s.Addr)
+		c, err := dial(s.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -179,18 +181,18 @@ func (s *Server) patientWith(request string, size int) error {
 		return err
 	}
 	// Twenty answers for the others; the kernel may find a little room for the stalled one now and then.
-	if n := after.Total["writes"] - before.Total["writes"]; n > 60 {
+	if n := after.Total.Writes - before.Total.Writes; n > 60 {
 		return fmt.Errorf("%d writes while one client does not read and 20 answers are sent to others", n)
 	}
-	if n := after.Total["epoll_waits"] - before.Total["epoll_waits"]; n > 1000 {
+	if n := after.Total.EpollWaits - before.Total.EpollWaits; n > 1000 {
 		return fmt.Errorf("the loop turned %d times while one client does not read: it is woken in vain", n)
 	}
 	a, err := stalled.answer()
 	if err != nil {
 		return fmt.Errorf("the client that begins to read at last: %w", err)
 	}
-	if len(a.body) != size {
-		return fmt.Errorf("the client that begins to read at last got %d bytes of %d", len(a.body), size)
+	if len(a.Body) != size {
+		return fmt.Errorf("the client that begins to read at last got %d bytes of %d", len(a.Body), size)
 	}
 	return nil
 }
@@ -201,7 +203,7 @@ const referenceSize = 20_011
 // byReference watches from where large bodies are sent. They all begin with the same bytes of the app's, so
 // that there is one such place for all loops; a copy lies in each loop's own memory.
 func byReference(s *Subject) error {
-	server, err := StartWatched(s.Binary, "-workers", "3")
+	server, err := s.serveWatched("-workers", "3")
 	if err != nil {
 		if s.Blind() != nil {
 			return nil // said once already
@@ -211,7 +213,7 @@ func byReference(s *Subject) error {
 	defer server.Kill()
 	pattern := ""
 	for i := range 24 {
-		c, err := dial(server.Addr)
+		c, err := dial(server.Ready.Address)
 		if err != nil {
 			return err
 		}
@@ -225,8 +227,8 @@ func byReference(s *Subject) error {
 				return err
 			}
 			if i == 0 {
-				pattern = string(a.body)
-			} else if string(a.body) != pattern {
+				pattern = string(a.Body)
+			} else if string(a.Body) != pattern {
 				return errors.New("the bodies of two answers to the same request differ")
 			}
 		}
@@ -242,12 +244,12 @@ func byReference(s *Subject) error {
 }
 
 func manyAtOnce(s *Subject) error {
-	server, err := Start(s.Binary, "-workers", "1")
+	server, err := s.serve("-workers", "1")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	c, err := dial(server.Addr)
+	c, err := dial(server.Ready.Address)
 	if err != nil {
 		return err
 	}
@@ -262,7 +264,7 @@ func manyAtOnce(s *Subject) error {
 			if err != nil {
 				return err
 			}
-			body = string(a.body)
+			body = string(a.Body)
 		} else if err := c.expect(200, body); err != nil {
 			return fmt.Errorf("answer %d of %d: %w", i+1, n, err)
 		}

@@ -2,7 +2,7 @@ package witness
 
 import "errors"
 
-// ErrUnsupported is what Start answers where there is no ptrace(2).
+// ErrUnsupported is what Launch answers where there is no ptrace(2).
 var ErrUnsupported = errors.New("system calls cannot be watched here: that needs Linux")
 
 // Call is one system call that has returned. It is valid during the observer's call only.

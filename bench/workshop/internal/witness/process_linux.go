@@ -12,12 +12,13 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Process is a program under watch. Kill and Wait may be called from any goroutine.
+// Process is a program under watch.
 type Process struct {
-	// PID is its process id.
-	PID int
+	pid int
 
 	observe func(*Call)
 	pending map[int]*Call // by thread: the call that it is in
@@ -28,7 +29,6 @@ type Process struct {
 	strange []string // what it did that a server does not do
 	held    bool     // threads that stop are not let go on
 
-	ended chan struct{}
 	state syscall.WaitStatus
 }
 
@@ -54,12 +54,16 @@ const (
 		unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 )
 
-// Start runs command and calls observe after each of its system calls, from one goroutine. All that it
-// starts in its turn is watched too, and none of it outlives this process. command must not be waited
-// for, or used in any other way, after this.
-func Start(command *exec.Cmd, observe func(*Call)) (*Process, error) {
-	p := &Process{observe: observe, pending: map[int]*Call{}, known: map[int]bool{}, ended: make(chan struct{})}
-	started := make(chan error)
+// New is a process that is not started yet: that is done with its Launch. observe is called after each of
+// its system calls, from one goroutine. All that it starts in its turn is watched too, and none of it outlives
+// this process.
+func New(observe func(*Call)) *Process {
+	return &Process{observe: observe, pending: map[int]*Call{}, known: map[int]bool{}}
+}
+
+// Launch is for [harness.Command].
+func (p *Process) Launch(command *exec.Cmd) (wait func() harness.Exit, err error) {
+	started, ended := make(chan error), make(chan struct{})
 	go func() {
 		// Only the thread that started a program may trace it; it ends with this goroutine.
 		runtime.LockOSThread()
@@ -67,13 +71,29 @@ func Start(command *exec.Cmd, observe func(*Call)) (*Process, error) {
 		started <- err
 		if err == nil {
 			p.loop()
-			close(p.ended)
+			close(ended)
 		}
 	}()
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	return p, nil
+	return func() harness.Exit {
+		<-ended
+		return exit(p.state)
+	}, nil
+}
+
+// exit is how it ended.
+type exit syscall.WaitStatus
+
+// ExitCode implements [harness.Exit].
+func (e exit) ExitCode() int { return syscall.WaitStatus(e).ExitStatus() }
+
+func (e exit) String() string {
+	if status := syscall.WaitStatus(e); status.Signaled() {
+		return "signal: " + status.Signal().String()
+	}
+	return fmt.Sprintf("exit status %d", e.ExitCode())
 }
 
 func (p *Process) start(command *exec.Cmd) error {
@@ -81,18 +101,18 @@ func (p *Process) start(command *exec.Cmd) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("cannot watch the server from outside: %w", err)
 	}
-	p.PID = command.Process.Pid
+	p.pid = command.Process.Pid
 	var status unix.WaitStatus
-	if _, err := unix.Wait4(p.PID, &status, unix.WALL, nil); err != nil || !status.Stopped() {
-		unix.Kill(p.PID, unix.SIGKILL)
+	if _, err := unix.Wait4(p.pid, &status, unix.WALL, nil); err != nil || !status.Stopped() {
+		unix.Kill(p.pid, unix.SIGKILL)
 		return fmt.Errorf("cannot watch the server from outside: it did not stop at its start (%v)", err)
 	}
-	p.known[p.PID] = true
-	if err := unix.PtraceSetOptions(p.PID, options); err != nil {
-		unix.Kill(p.PID, unix.SIGKILL)
+	p.known[p.pid] = true
+	if err := unix.PtraceSetOptions(p.pid, options); err != nil {
+		unix.Kill(p.pid, unix.SIGKILL)
 		return fmt.Errorf("cannot watch the server from outside: %w", err)
 	}
-	return unix.PtraceSyscall(p.PID, 0)
+	return unix.PtraceSyscall(p.pid, 0)
 }
 
 // loop handles the stops of all threads until none is left.
@@ -105,7 +125,7 @@ func (p *Process) loop() {
 			how |= unix.WNOHANG // or nobody would hear of Release
 		}
 		var status unix.WaitStatus
-		thread, err := unix.Wait4(-p.PID, &status, how, nil)
+		thread, err := unix.Wait4(-p.pid, &status, how, nil)
 		if err == unix.EINTR {
 			continue
 		}
@@ -118,7 +138,7 @@ func (p *Process) loop() {
 		}
 		if !status.Stopped() {
 			delete(p.pending, thread)
-			if thread == p.PID {
+			if thread == p.pid {
 				p.state = syscall.WaitStatus(status)
 			}
 			continue
@@ -206,7 +226,7 @@ func (p *Process) event(thread, cause int) {
 		if err != nil {
 			return
 		}
-		if _, err := os.Stat("/proc/" + strconv.Itoa(p.PID) + "/task/" + strconv.Itoa(int(child))); err != nil {
+		if _, err := os.Stat("/proc/" + strconv.Itoa(p.pid) + "/task/" + strconv.Itoa(int(child))); err != nil {
 			p.note("it started another process (fork)")
 			unix.Kill(int(child), unix.SIGKILL)
 		}
@@ -226,40 +246,9 @@ func (p *Process) Strange() []string {
 	return append([]string(nil), p.strange...)
 }
 
-// Signal sends it a signal.
-func (p *Process) Signal(signal syscall.Signal) error {
-	select {
-	case <-p.ended:
-		return os.ErrProcessDone
-	default:
-		return unix.Kill(p.PID, signal)
-	}
-}
-
-// Wait waits until it and all that it started has ended, kills them after that time, and returns the exit
-// code, -1 if a signal ended it.
-func (p *Process) Wait(within time.Duration) int {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-p.ended:
-	case <-timer.C:
-		unix.Kill(-p.PID, unix.SIGKILL)
-		unix.Kill(p.PID, unix.SIGKILL)
-		<-p.ended
-	}
-	if p.state.Exited() {
-		return p.state.ExitStatus()
-	}
-	return -1
-}
-
-// Ended is closed when it and all that it started has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
 func (p *Process) read(b []byte, address uintptr) bool {
 	local := []unix.Iovec{{Base: unsafe.SliceData(b)}}
 	local[0].SetLen(len(b))
-	n, err := unix.ProcessVMReadv(p.PID, local, []unix.RemoteIovec{{Base: address, Len: len(b)}}, 0)
+	n, err := unix.ProcessVMReadv(p.pid, local, []unix.RemoteIovec{{Base: address, Len: len(b)}}, 0)
 	return err == nil && n == len(b)
 }

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 const patience = 20 * time.Second
@@ -47,20 +50,22 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func watch(t *testing.T, victim string, observe func(*Call)) *Process {
+// victim is a program under watch.
+type victim struct {
+	*harness.Process
+	watched *Process
+}
+
+func watch(t *testing.T, kind string, observe func(*Call)) victim {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	command := exec.Command(self)
-	command.Env = append(os.Environ(), asVictim+"="+victim)
-	p, err := Start(command, observe)
+	watched := New(observe)
+	p, err := harness.Start(context.Background(), harness.Command{Path: self, Env: []string{asVictim + "=" + kind}, Launch: watched.Launch})
 	if err != nil {
 		t.Skipf("ptrace is not allowed here: %v", err)
 	}
-	t.Cleanup(func() {
-		p.Signal(syscall.SIGKILL)
-		p.Wait(patience)
-	})
-	return p
+	t.Cleanup(p.Close)
+	return victim{p, watched}
 }
 
 func TestCallsAreSeen(t *testing.T) {
@@ -80,30 +85,30 @@ func TestCallsAreSeen(t *testing.T) {
 				}
 			}
 		})
-		require.Equal(t, 0, p.Wait(patience))
+		require.Equal(t, 0, p.ExitCode())
 		require.Equal(t, c.calls, seen)
 		require.NotEmpty(t, threads)
-		require.Empty(t, p.Strange())
+		require.Empty(t, p.watched.Strange())
 	}
 }
 
 func TestExitCode(t *testing.T) {
-	require.Equal(t, 7, watch(t, "code", func(*Call) {}).Wait(patience))
+	require.Equal(t, 7, watch(t, "code", func(*Call) {}).ExitCode())
 }
 
 func TestForkIsSeen(t *testing.T) {
 	p := watch(t, "forks", func(*Call) {})
-	require.Eventually(t, func() bool { return len(p.Strange()) > 0 }, patience, time.Millisecond)
-	require.Contains(t, p.Strange()[0], "fork")
+	require.Eventually(t, func() bool { return len(p.watched.Strange()) > 0 }, patience, time.Millisecond)
+	require.Contains(t, p.watched.Strange()[0], "fork")
 	require.NoError(t, p.Signal(syscall.SIGKILL))
-	require.Equal(t, -1, p.Wait(patience), "with all that it started")
+	require.Equal(t, -1, p.ExitCode(), "with all that it started")
 	require.ErrorIs(t, p.Signal(syscall.SIGTERM), os.ErrProcessDone)
 }
 
 func TestHold(t *testing.T) {
 	var calls atomic.Int64
 	p := watch(t, "waits", func(*Call) { calls.Add(1) })
-	p.Hold()
+	p.watched.Hold()
 	// Whatever call it is in ends; then each thread stands still.
 	last := int64(-1)
 	require.Eventually(t, func() bool {
@@ -112,13 +117,8 @@ func TestHold(t *testing.T) {
 		last = now
 		return still
 	}, patience, 50*time.Millisecond)
-	p.Release()
+	p.watched.Release()
 	require.Eventually(t, func() bool { return calls.Load() > last }, patience, time.Millisecond)
-}
-
-func TestWaitKills(t *testing.T) {
-	p := watch(t, "waits", func(*Call) {})
-	require.Equal(t, -1, p.Wait(50*time.Millisecond))
 }
 
 // TestOthersAreNotReaped starts other programs meanwhile, from threads that may become a watcher's.
@@ -128,6 +128,6 @@ func TestOthersAreNotReaped(t *testing.T) {
 		require.NoError(t, other.Start())
 		p := watch(t, "writes", func(*Call) {})
 		require.NoError(t, other.Wait())
-		require.Equal(t, 0, p.Wait(patience))
+		require.Equal(t, 0, p.ExitCode())
 	}
 }

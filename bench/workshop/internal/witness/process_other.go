@@ -4,27 +4,21 @@ package witness
 
 import (
 	"os/exec"
-	"syscall"
-	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Process is a program under watch; there is none here.
-type Process struct{ PID int }
+type Process struct{}
 
-// Start answers ErrUnsupported.
-func Start(*exec.Cmd, func(*Call)) (*Process, error) { return nil, ErrUnsupported }
+// New is one that cannot be started.
+func New(func(*Call)) *Process { return &Process{} }
+
+// Launch answers ErrUnsupported.
+func (p *Process) Launch(*exec.Cmd) (func() harness.Exit, error) { return nil, ErrUnsupported }
 
 // Strange answers nothing.
 func (p *Process) Strange() []string { return nil }
-
-// Signal answers ErrUnsupported.
-func (p *Process) Signal(syscall.Signal) error { return ErrUnsupported }
-
-// Wait answers -1.
-func (p *Process) Wait(time.Duration) int { return -1 }
-
-// Ended is never closed.
-func (p *Process) Ended() <-chan struct{} { return nil }
 
 // Hold does nothing.
 func (p *Process) Hold() {}
