@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Plan puts every stage at both commits into b, on hello and where its step must
@@ -20,11 +21,9 @@ func Plan(b *run.Bench, base, head []run.Server) error {
 				return err
 			}
 			before := base[i]
-			before.Name, after.Name = "base "+run.Short(base[i].Name), "head "+run.Short(head[i].Name)
+			before.Name, after.Name = "base "+harness.ShortName(base[i].Name), "head "+harness.ShortName(head[i].Name)
 			b.Items = append(b.Items, run.Item{Server: before, Workload: w}, run.Item{Server: after, Workload: w})
-			for _, metric := range []report.Metric{report.Speed, report.CPU} {
-				b.Ratios = append(b.Ratios, report.Ratio{Kind: report.Pair, Workload: w.Name, Metric: metric, Head: after.Name, Base: before.Name})
-			}
+			b.Compare(results.Pair, w.Name, after, before, results.RequestsPerSecond, results.ServerCPU)
 		}
 	}
 	return b.Fit(load.ReadLimits())
@@ -33,7 +32,7 @@ func Plan(b *run.Bench, base, head []run.Server) error {
 // EndToEnd drives what Plan has planned. A wrong answer at head is an error,
 // whatever it does to the speed. What was measured before an error is returned
 // with it; the document is never nil.
-func EndToEnd(ctx context.Context, b *run.Bench) ([]Change, *report.Document, error) {
+func EndToEnd(ctx context.Context, b *run.Bench) ([]Change, *results.Document, error) {
 	items := b.Items
 	d, err := b.Run(ctx)
 	found := slices.DeleteFunc(changes(d), func(c Change) bool { return !c.Ratio.Measured() })
@@ -60,14 +59,14 @@ func EndToEnd(ctx context.Context, b *run.Bench) ([]Change, *report.Document, er
 	return confirm(found, slices.DeleteFunc(changes(again), func(c Change) bool { return !c.Ratio.Measured() })), d, again.Failure()
 }
 
-func changes(d *report.Document) (out []Change) {
+func changes(d *results.Document) (out []Change) {
 	for _, r := range d.Ratios {
 		out = append(out, change(r))
 	}
 	return out
 }
 
-func change(r report.Ratio) Change {
+func change(r results.Ratio) Change {
 	return Change{
 		Layer: "end to end", Name: r.Head[len("head "):] + " on " + r.Workload, What: string(r.Metric), Rises: !r.Metric.LessIsBetter(), Ratio: r.Ratio, Limit: EndToEndLimit,
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func bounded(median, low, high float64) stats.Interval {
@@ -39,7 +39,7 @@ func TestOnlyCertainAndLargeChangesCount(t *testing.T) {
 	require.True(t, speed.Worse())
 	require.Equal(t, "end to end, stage5 on hello: requests per second worse by 20.0% (head/base 0.80 [0.70, 0.85], limit 10%)", speed.Words())
 
-	r := Report{Base: "abc", Head: "def", Ended: report.Complete, Remarks: []string{"Not quiet."}, Changes: []Change{speed, micro(bounded(1, 0.9, 1.1)), micro(bounded(0.5, 0.4, 0.6))}, Skipped: []string{"x is not there at base"}}
+	r := Report{Base: "abc", Head: "def", Ended: results.Complete, Remarks: []string{"Not quiet."}, Changes: []Change{speed, micro(bounded(1, 0.9, 1.1)), micro(bounded(0.5, 0.4, 0.6))}, Skipped: []string{"x is not there at base"}}
 	require.Len(t, r.Worse(), 1)
 	var out bytes.Buffer
 	r.Text(&out)
@@ -66,18 +66,19 @@ func TestOnlyCertainAndLargeChangesCount(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(folder, "guard-partial.json"), paths[0])
 	out.Reset()
-	(&Report{Ended: report.Complete}).Text(&out)
+	(&Report{Ended: results.Complete}).Text(&out)
 	require.Contains(t, out.String(), "nothing is worse by more than 5% (micro) or 10% (end to end)")
 }
 
 func TestParse(t *testing.T) {
-	got := parse(strings.Split("goos: linux\nBenchmarkJudge-1   \t 1000\t  250 ns/op\t 3 B/op\nBenchmarkLong 	 10	 1.5e+06 ns/op\nPASS", "\n"))
+	got := parse("goos: linux\nBenchmarkJudge-1   \t 1000\t  250 ns/op\t 3 B/op\nBenchmarkLong 	 10	 1.5e+06 ns/op\nPASS\n")
 	require.Len(t, got, 2)
 	require.InDelta(t, 250, got["Judge"], 1e-6)
 	require.InDelta(t, 1.5e6, got["Long"], 1e-3)
 }
 
-// A made-up repository whose one hot path does thirty thousand times the work at head: more than any neighbour on the machine can hide.
+// A made-up repository whose one hot path does thirty thousand times the work at head: more than
+// any neighbour on the machine can hide.
 func TestMicroFindsASlowerPath(t *testing.T) {
 	tree := func(name string, work int) Tree {
 		root := t.TempDir()
@@ -108,7 +109,8 @@ func TestMicroFindsASlowerPath(t *testing.T) {
 	require.Contains(t, all, "the benchmarks of shared/netpoll do not build at base: it has no tests")
 }
 
-// What was measured before an interruption is kept, and nothing is called missing that only had no turn.
+// What was measured before an interruption is kept, and nothing is called missing that only had no
+// turn.
 func TestMicroKeepsWhatItHasWhenItIsStopped(t *testing.T) {
 	tree := func(name string) Tree {
 		root := t.TempDir()
@@ -136,9 +138,9 @@ func TestMicroKeepsWhatItHasWhenItIsStopped(t *testing.T) {
 
 // The benchmarks that are put beside the stages fit all of them.
 func TestStageBenchmarksFitEveryStage(t *testing.T) {
-	root, err := run.Root()
+	root, err := harness.FindRoot()
 	require.NoError(t, err)
-	stages, err := run.Stages(root)
+	stages, err := harness.Stages(root)
 	require.NoError(t, err)
 	folder := t.TempDir()
 	file := filepath.Join(folder, benchName)
@@ -176,9 +178,9 @@ func TestWhatASecondLookDoesNotConfirmIsNoWarning(t *testing.T) {
 }
 
 func TestChangesOfADocument(t *testing.T) {
-	d := &report.Document{Ratios: []report.Ratio{
-		{Workload: "hello", Metric: report.Speed, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
-		{Workload: "hello", Metric: report.CPU, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
+	d := &results.Document{Ratios: []results.Ratio{
+		{Workload: "hello", Metric: results.RequestsPerSecond, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
+		{Workload: "hello", Metric: results.ServerCPU, Head: "head stage5", Base: "base stage5", Ratio: bounded(0.5, 0.4, 0.6)},
 	}}
 	got := changes(d)
 	require.Equal(t, "stage5 on hello", got[0].Name)

@@ -4,16 +4,13 @@
 package guard
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,8 +19,8 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // The layers, and from which change on each is worth a word.
@@ -102,7 +99,7 @@ func Micro(ctx context.Context, base, head Tree, cpus []int, rounds int, each ti
 			path *string
 		}{{base, &b.base}, {head, &b.head}} {
 			*side.path = filepath.Join(folder, side.tree.Name+"-"+filepath.Base(pkg))
-			if err = build(ctx, side.tree, pkg, folder, *side.path); err != nil {
+			if err = build(ctx, side.tree, pkg, *side.path); err != nil {
 				if ctx.Err() != nil {
 					return nil, nil, ctx.Err()
 				}
@@ -183,11 +180,15 @@ func (m microRun) measure(ctx context.Context, binaries []binary, wanted map[str
 			sides := []struct{ name, path string }{{"base", b.base}, {"head", b.head}}
 			m.random.Shuffle(2, func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
 			for _, side := range sides {
-				lines, err := child.Output(ctx, m.cpus, side.path, "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", m.each.String(), "-test.cpu", "1")
+				out, err := harness.Run(ctx, harness.Command{Path: side.path, CPUs: m.cpus, Args: []string{
+					"-test.run", "^$", "-test.bench", pattern, "-test.benchtime", m.each.String(), "-test.cpu", "1"}})
+				if err == nil {
+					err = out.Err()
+				}
 				if err != nil {
 					return measured, fmt.Errorf("benchmarks of %s at %s: %w", b.pkg, side.name, err)
 				}
-				for name, value := range parse(lines) {
+				for name, value := range parse(out.Stdout) {
 					key := b.pkg + " " + name
 					all := measured[side.name][key]
 					for len(all) < round {
@@ -238,32 +239,20 @@ func only(pkg string, wanted map[string]bool) string {
 }
 
 // build makes the test binary of a package; a stage's with the guard's benchmarks in it.
-func build(ctx context.Context, t Tree, pkg, folder, path string) error {
-	args := []string{"test", "-c", "-o", path}
-	if slices.Contains(t.Stages, pkg) {
-		file := filepath.Join(folder, benchName)
-		if err := os.WriteFile(file, stageBench, 0o600); err != nil {
-			return err
-		}
-		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(t.Root, pkg, benchName): file}})
-		if err != nil {
-			return err
-		}
-		overlayPath := path + "-overlay.json"
-		if err := os.WriteFile(overlayPath, overlay, 0o600); err != nil {
-			return err
-		}
-		args = append(args, "-overlay", overlayPath)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
-	cmd.Dir = t.Root
-	text, err := cmd.CombinedOutput()
+func build(ctx context.Context, t Tree, pkg, path string) error {
+	source, err := harness.ReadSource(t.Root, pkg)
 	if err != nil {
-		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				return errors.New(line)
-			}
-		}
+		return err
+	}
+	if slices.Contains(t.Stages, pkg) {
+		source.Others[pkg+"/"+benchName] = stageBench
+	}
+	_, err = source.Go(ctx, "test", "-c", "-o", path, "./"+pkg)
+	var failed *harness.BuildError
+	if errors.As(err, &failed) {
+		return errors.New(failed.First())
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(path); err != nil {
@@ -273,9 +262,9 @@ func build(ctx context.Context, t Tree, pkg, folder, path string) error {
 }
 
 // parse reads nanoseconds per operation off a test binary's output.
-func parse(lines []string) map[string]float64 {
+func parse(output string) map[string]float64 {
 	out := map[string]float64{}
-	reader := benchfmt.NewReader(bytes.NewReader([]byte(strings.Join(lines, "\n")+"\n")), "benchmarks")
+	reader := benchfmt.NewReader(strings.NewReader(output), "benchmarks")
 	for reader.Scan() {
 		if result, ok := reader.Result().(*benchfmt.Result); ok {
 			if seconds, ok := result.Value("sec/op"); ok {

@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 // Schema stands at the head of guard.json.
@@ -22,9 +23,9 @@ type Report struct {
 	Changes []Change `json:"changes"`
 	Skipped []string `json:"skipped"`
 	Remarks []string `json:"remarks,omitempty"` // what disturbed it
-	Ended   string   `json:"ended"`             // report.Complete, or why it ended before
+	Ended   string   `json:"ended"`             // results.Complete, or why it ended before
 
-	EndToEnd *report.Document `json:"end_to_end,omitempty"` // with every measurement
+	EndToEnd *results.Document `json:"end_to_end,omitempty"` // with every measurement
 }
 
 // Worse are the changes for the worse that are past their limits.
@@ -53,7 +54,7 @@ func (r *Report) Text(out io.Writer) {
 		fmt.Fprintf(out, "left out: %s\n", line)
 	}
 	for _, line := range r.Remarks {
-		fmt.Fprintln(out, report.Wrap(line, 80))
+		fmt.Fprintln(out, console.Paragraph("· ", "  ", line))
 	}
 	few := 0
 	for _, c := range r.Changes {
@@ -64,7 +65,7 @@ func (r *Report) Text(out io.Writer) {
 	if few > 0 {
 		fmt.Fprintf(out, "too few rounds to tell: %d of the %d comparisons\n", few, len(r.Changes))
 	}
-	if r.Ended != report.Complete {
+	if r.Ended != results.Complete {
 		fmt.Fprintf(out, "not complete (%s): nothing is said of what was not measured\n", r.Ended)
 	} else if len(worse) == 0 {
 		fmt.Fprintf(out, "nothing is worse by more than %.0f%% (micro) or %.0f%% (end to end) with an interval that excludes no change\n", 100*MicroLimit, 100*EndToEndLimit)
@@ -90,7 +91,7 @@ func (r *Report) Table(out io.Writer) {
 	for _, line := range r.Remarks {
 		fmt.Fprintf(out, "\n%s\n", line)
 	}
-	if r.Ended != report.Complete {
+	if r.Ended != results.Complete {
 		fmt.Fprintf(out, "\nNot complete: %s.\n", r.Ended)
 	}
 }
@@ -103,7 +104,7 @@ func (r *Report) Write(folder string) ([]string, error) {
 		return nil, err
 	}
 	name := "guard"
-	if r.Ended != report.Complete {
+	if r.Ended != results.Complete {
 		name += "-partial"
 	}
 	paths := []string{filepath.Join(folder, name+".json"), filepath.Join(folder, name+".md")}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -51,20 +52,20 @@ func (l Limits) CheckDescriptors(w workload.Workload) error {
 	if l.Descriptors == 0 || l.Descriptors >= n+ownFiles {
 		return nil
 	}
-	how := fmt.Sprintf("ulimit -n %d", n+ownFiles)
+	remedy := fmt.Sprintf("ulimit -n %d", n+ownFiles)
 	if l.HardDescriptors < n+ownFiles {
-		how = fmt.Sprintf("as root: prlimit --pid $$ --nofile=%d", n+ownFiles)
+		remedy = fmt.Sprintf("as root: prlimit --pid $$ --nofile=%d", n+ownFiles)
 	}
-	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: raise it first (%s)", n, n+ownFiles, l.Descriptors, how)
+	return fmt.Errorf("%d connections need %d file descriptors and the limit is %d: raise it first (%s)", n, n+ownFiles, l.Descriptors, remedy)
 }
 
-// Room is how many connections there are descriptors for.
+// Room is remedy many connections there are descriptors for.
 func (l Limits) Room() int { return max(1, l.Descriptors-ownFiles) }
 
 // usable is the share of the port range that is planned with: others use ports too.
 const usable = 0.8
 
-// Sources is how many source addresses connections to one target need.
+// Sources is remedy many source addresses connections to one target need.
 func (l Limits) Sources(connections int) int {
 	each := int(float64(l.Ports) * usable)
 	if each < 1 {
@@ -73,7 +74,7 @@ func (l Limits) Sources(connections int) int {
 	return min((connections+each-1)/each, maxSources)
 }
 
-// maxSources is how many addresses of 127.0.0.0/24 there are to leave from.
+// maxSources is remedy many addresses of 127.0.0.0/24 there are to leave from.
 const maxSources = 254
 
 // Capped says in lines for people what w will not get from this machine, and
@@ -81,27 +82,19 @@ const maxSources = 254
 func (l Limits) Capped(w workload.Workload, threads int, loopback bool) (lines []string) {
 	if w.Wanted > 0 {
 		lines = append(lines, fmt.Sprintf("%s has %s connections, not %s: the hard limit of %s file descriptors allows no more. As root, \"prlimit --pid $$ --nofile=%d\" beforehand would.",
-			w.Name, count(max(w.Idle, w.Connections)), count(w.Wanted), count(l.HardDescriptors), 2*w.Wanted+500))
+			w.Name, console.Thousands(max(w.Idle, w.Connections)), console.Thousands(w.Wanted), console.Thousands(l.HardDescriptors), 2*w.Wanted+500))
 	}
 	if n := l.Sources(w.Total()); n > 1 {
 		if loopback {
-			lines = append(lines, fmt.Sprintf("%s leaves from %d addresses, 127.0.0.1 to 127.0.0.%d: %s connections are too many for the %s ports of one (net.ipv4.ip_local_port_range).", w.Name, n, n, count(w.Total()), count(l.Ports)))
+			lines = append(lines, fmt.Sprintf("%s leaves from %d addresses, 127.0.0.1 to 127.0.0.%d: %s connections are too many for the %s ports of one (net.ipv4.ip_local_port_range).", w.Name, n, n, console.Thousands(w.Total()), console.Thousands(l.Ports)))
 		} else {
-			lines = append(lines, fmt.Sprintf("%s: %s connections are too many for the %s ports of one source address; give several with --source, or widen net.ipv4.ip_local_port_range.", w.Name, count(w.Total()), count(l.Ports)))
+			lines = append(lines, fmt.Sprintf("%s: %s connections are too many for the %s ports of one source address; give several with --source, or widen net.ipv4.ip_local_port_range.", w.Name, console.Thousands(w.Total()), console.Thousands(l.Ports)))
 		}
 	}
 	if loopback && l.Backlog > 0 && l.Backlog < min(w.Total(), longQueue) {
 		lines = append(lines, fmt.Sprintf("%s: the listen queue holds %d (net.core.somaxconn), so connections are made only %d at a time.", w.Name, l.Backlog, max(1, min(atOnce, l.Backlog/threads))*threads))
 	}
 	return lines
-}
-
-func count(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }
 
 // Loopback tells whether target is an IPv4 address of this machine's own network.

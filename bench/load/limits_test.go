@@ -121,7 +121,8 @@ func fewPorts() {
 	if err == nil {
 		err = os.WriteFile("/proc/sys/net/core/somaxconn", []byte("16"), 0)
 	}
-	// Client and server share one CPU, as where there are few: so nothing but the client's own pauses lets the server accept.
+	// Client and server share one CPU, as where there are few: so nothing but the client's own
+	// pauses lets the server accept.
 	if tasks, taskErr := os.ReadDir("/proc/self/task"); err == nil && taskErr == nil {
 		var before, one unix.CPUSet
 		_ = unix.SchedGetaffinity(0, &before)
@@ -176,7 +177,8 @@ func fewPorts() {
 	os.Exit(0)
 }
 
-// overflows is how many connections found the listen queue full, see "ListenOverflows" in the kernel's documentation of its counters.
+// overflows is how many connections found the listen queue full, see "ListenOverflows" in the
+// kernel's documentation of its counters.
 func overflows(text string) int {
 	var names []string
 	for line := range strings.Lines(text) {

@@ -79,8 +79,9 @@ type Result struct {
 	Reconnects    uint64            `json:"reconnects"`               // connections made anew, wanted or not
 	Errors        map[string]uint64 `json:"errors,omitempty"`         // wrong answers and lost connections, by kind
 
-	// StaleDates counts heads, among those that were looked at, whose Date was more than ten seconds away
-	// from the time. Looked at are one of each second, and the last; none if the server is not on this machine.
+	// StaleDates counts heads, among those that were looked at, whose Date was more than ten
+	// seconds away from the time. Looked at are one of each second, and the last; none if the
+	// server is not on this machine.
 	StaleDates uint64 `json:"stale_dates,omitempty"`
 
 	Began             time.Time `json:"began,omitzero"` // the measured part, by the clock of the generator's machine
@@ -94,15 +95,15 @@ type Result struct {
 	Latency   Latency `json:"latency"`
 	Histogram string  `json:"histogram,omitempty"` // of nanoseconds; HdrHistogram's V2 compressed form in base64
 
-	ClientCPUPerRequest float64 `json:"client_cpu_ns_per_request"`
-	ClientReads         uint64  `json:"client_reads"`
-	ClientWrites        uint64  `json:"client_writes"`
-	ClientWaits         uint64  `json:"client_epoll_waits"`
+	ClientCPUNanosPerRequest float64 `json:"client_cpu_ns_per_request"`
+	ClientReads              uint64  `json:"client_reads"`
+	ClientWrites             uint64  `json:"client_writes"`
+	ClientWaits              uint64  `json:"client_epoll_waits"`
 
-	// ServerCPUPerRequest is 0 without a ServerPID. Late answers count.
-	ServerCPUPerRequest float64 `json:"server_cpu_ns_per_request,omitempty"`
-	ServerCPU           int64   `json:"server_cpu_ns,omitempty"`
-	ClientCPU           int64   `json:"client_cpu_ns"`
+	// ServerCPUNanosPerRequest is 0 without a ServerPID. Late answers count.
+	ServerCPUNanosPerRequest float64 `json:"server_cpu_ns_per_request,omitempty"`
+	ServerCPUNanos           int64   `json:"server_cpu_ns,omitempty"`
+	ClientCPUNanos           int64   `json:"client_cpu_ns"`
 	// Elapsed is what the CPU times are to be set against: until the last
 	// answer, so a little longer than Seconds.
 	Elapsed float64 `json:"elapsed_seconds"`
@@ -162,8 +163,8 @@ func LatencyOf(h *hdr.Histogram) Latency {
 	return Latency{Min: h.Min(), Mean: h.Mean(), P50: at[0], P90: at[1], P99: at[2], P999: at[3], Max: h.Max()}
 }
 
-// Check says what cannot be done whatever the server is: a value that is out of bounds, or two that exclude
-// each other. Run begins with it.
+// Check says what cannot be done whatever the server is: a value that is out of bounds, or two that
+// exclude each other. Run begins with it.
 func (o *Options) Check() error {
 	switch {
 	case o.Workload.Name == "":
@@ -267,10 +268,10 @@ func (s *threads) measure(r *Result) error {
 	if s.o.ServerPID != 0 {
 		// A server that has died has no clock any more; err says so better.
 		if now, clockErr := CPUOf(s.o.ServerPID); clockErr == nil {
-			r.ServerCPU = now - server
+			r.ServerCPUNanos = now - server
 		}
 	}
-	r.ClientCPU = netpoll.ProcessCPUNanoseconds() - client
+	r.ClientCPUNanos = netpoll.ProcessCPUNanoseconds() - client
 	return err
 }
 
@@ -302,8 +303,8 @@ func (s *threads) collect(r *Result) {
 		r.RequestsPerSecond = float64(r.Requests) / r.Seconds
 	}
 	if n := float64(r.Requests + r.Late); n > 0 {
-		r.ClientCPUPerRequest = float64(r.ClientCPU) / n
-		r.ServerCPUPerRequest = float64(r.ServerCPU) / n
+		r.ClientCPUNanosPerRequest = float64(r.ClientCPUNanos) / n
+		r.ServerCPUNanosPerRequest = float64(r.ServerCPUNanos) / n
 	}
 	r.Latency = LatencyOf(all)
 	if encoded, err := all.Encode(hdr.V2CompressedEncodingCookieBase); err == nil {

@@ -109,7 +109,7 @@ func TestRightAnswersAreRequests(t *testing.T) {
 	require.EqualValues(t, 8, r.accepted.Load())
 	require.Equal(t, 0.1, result.Seconds)
 	require.InEpsilon(t, float64(result.Requests)/0.1, result.RequestsPerSecond, 1e-9)
-	require.Positive(t, result.ClientCPUPerRequest)
+	require.Positive(t, result.ClientCPUNanosPerRequest)
 	require.GreaterOrEqual(t, result.ClientReads, result.Requests)
 	require.GreaterOrEqual(t, result.BytesRead, result.Requests*uint64(len(good)))
 
@@ -457,9 +457,9 @@ func TestServerCPUIsRead(t *testing.T) {
 	r := rig(t, say(good))
 	result, err := Run(t.Context(), options(r, func(o *Options) { o.ServerPID = os.Getpid() }))
 	require.NoError(t, err)
-	require.Positive(t, result.ServerCPUPerRequest)
+	require.Positive(t, result.ServerCPUNanosPerRequest)
 	// This process is both, so the two clocks are one.
-	require.InEpsilon(t, result.ClientCPU, result.ServerCPU, 0.05)
+	require.InEpsilon(t, result.ClientCPUNanos, result.ServerCPUNanos, 0.05)
 }
 
 func TestBadOptions(t *testing.T) {

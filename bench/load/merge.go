@@ -21,8 +21,8 @@ func Merge(results []Result) (Result, error) {
 	out.Threads, out.Connections, out.Idle, out.Sources, out.Rate = 0, 0, 0, 0, 0
 	out.Established, out.Answered, out.Reconnects, out.StaleDates = 0, 0, 0, 0
 	out.Seconds, out.Elapsed, out.Requests, out.Late, out.Unsent, out.RequestsPerSecond, out.BytesRead = 0, 0, 0, 0, 0, 0, 0
-	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPU = 0, 0, 0, 0
-	out.ServerCPU, out.ServerCPUPerRequest, out.ClientCPUPerRequest = 0, 0, 0
+	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPUNanos = 0, 0, 0, 0
+	out.ServerCPUNanos, out.ServerCPUNanosPerRequest, out.ClientCPUNanosPerRequest = 0, 0, 0
 	out.Overlap = overlap(results)
 	all := NewHistogram()
 	for i, r := range results {
@@ -58,7 +58,7 @@ func Merge(results []Result) (Result, error) {
 		out.ClientReads += r.ClientReads
 		out.ClientWrites += r.ClientWrites
 		out.ClientWaits += r.ClientWaits
-		out.ClientCPU += r.ClientCPU
+		out.ClientCPUNanos += r.ClientCPUNanos
 		// Each measured in its own window, so that rates add up, not requests over one time.
 		out.RequestsPerSecond += r.RequestsPerSecond
 		if r.Began.Before(out.Began) {
@@ -70,7 +70,7 @@ func Merge(results []Result) (Result, error) {
 		add(out.ConnectErrors, r.ConnectErrors)
 	}
 	if n := float64(out.Requests + out.Late); n > 0 {
-		out.ClientCPUPerRequest = float64(out.ClientCPU) / n
+		out.ClientCPUNanosPerRequest = float64(out.ClientCPUNanos) / n
 	}
 	out.Latency = LatencyOf(all)
 	encoded, err := all.Encode(hdr.V2CompressedEncodingCookieBase)

@@ -19,7 +19,7 @@ func made(t *testing.T, requestsPerSecond float64, latencies ...int64) Result {
 	require.NoError(t, err)
 	return Result{
 		Target: "10.0.0.1:8080", Workload: "hello", Pipeline: 1, Threads: 1, Connections: 10, Established: 9, Answered: 9, Sources: 1,
-		Seconds: 2, Requests: uint64(len(latencies)), RequestsPerSecond: requestsPerSecond, ClientCPU: 1000 * int64(len(latencies)), Histogram: string(text), Latency: LatencyOf(h),
+		Seconds: 2, Requests: uint64(len(latencies)), RequestsPerSecond: requestsPerSecond, ClientCPUNanos: 1000 * int64(len(latencies)), Histogram: string(text), Latency: LatencyOf(h),
 		Errors: map[string]uint64{"status 500": 2},
 	}
 }
@@ -37,7 +37,7 @@ func TestMergeReadsPercentilesFromAllLatencies(t *testing.T) {
 	require.InDelta(t, 1e6, merged.Latency.P50, 1e4)
 	require.InDelta(t, 1e6, merged.Latency.P90, 1e4, "18 of 20 took 1 ms; the mean of both 90% values would be 500 ms")
 	require.InDelta(t, 1e9, merged.Latency.P99, 1e7)
-	require.Equal(t, 1000.0, merged.ClientCPUPerRequest)
+	require.Equal(t, 1000.0, merged.ClientCPUNanosPerRequest)
 	require.EqualValues(t, 2, quick.Errors["status 500"], "the results themselves stay as they are")
 
 	again, err := Merge([]Result{merged, quick})

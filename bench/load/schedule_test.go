@@ -31,7 +31,8 @@ func TestRateSendsWhatIsDue(t *testing.T) {
 	}
 }
 
-// A stall counts for all requests that were due meanwhile, not only for the one that was on its way.
+// A stall counts for all requests that were due meanwhile, not only for the one that was on its
+// way.
 func TestStallCountsFromWhenRequestsWereDue(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	var answers atomic.Int64

@@ -25,8 +25,9 @@ const (
 
 	// longQueue is a listen queue that a server on the same CPU empties in time.
 	longQueue = 512
-	// queuePause is between two goes of connections to a server with a shorter one. Handshakes on the loopback are over at once, so that nothing else would
-	// make this loop wait for the server to accept.
+	// queuePause is between two goes of connections to a server with a shorter one. Handshakes on
+	// the loopback are over at once, so that nothing else would make this loop wait for the server
+	// to accept.
 	queuePause = 2 * time.Millisecond
 
 	readBuffer = 256 << 10

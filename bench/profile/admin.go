@@ -3,7 +3,6 @@ package profile
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,33 +11,29 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// admin asks a server's admin listener. One connection serves all questions, so
-// that each costs the server as little as can be.
-type admin struct {
-	address string
-	client  *http.Client
+// admin is what answers as a server's admin listener does, see [harness.Server].
+type admin interface {
+	Admin(ctx context.Context, path string, takes time.Duration) ([]byte, error)
 }
 
-// askLimit is how long an answer may take beyond the time it was asked to take.
-const askLimit = 20 * time.Second
+// remoteAdmin is the address of the admin listener of a server that somebody else has started.
+type remoteAdmin string
 
-func newAdmin(address string) *admin {
-	return &admin{address: address, client: &http.Client{Transport: &http.Transport{}}}
-}
+var remoteClient = &http.Client{Transport: &http.Transport{}} // through no proxy
 
-func (a *admin) close() { a.client.CloseIdleConnections() }
-
-func (a *admin) get(ctx context.Context, path string, takes time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, takes+askLimit, fmt.Errorf("no answer within %s", takes+askLimit))
+func (address remoteAdmin) Admin(ctx context.Context, path string, takes time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, takes+harness.Patience)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.address+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+string(address)+path, nil)
 	if err != nil {
 		return nil, err
 	}
 	failed := func(err error) error { return fmt.Errorf("cannot get %s from the admin listener: %w", path, err) }
-	answer, err := a.client.Do(request)
+	answer, err := remoteClient.Do(request)
 	if err != nil {
 		return nil, failed(err)
 	}
@@ -53,42 +48,18 @@ func (a *admin) get(ctx context.Context, path string, takes time.Duration) ([]by
 	return body, nil
 }
 
-// counters is one reading of /debug/counters.
-type counters struct {
-	Stage   string           `json:"stage"`
-	Total   map[string]int64 `json:"total"`
-	Runtime map[string]int64 `json:"runtime"`
-}
-
-func (a *admin) counters(ctx context.Context) (c counters, err error) {
-	body, err := a.get(ctx, "/debug/counters", 0)
+func (address remoteAdmin) counters(ctx context.Context) (harness.Reading, error) {
+	body, err := address.Admin(ctx, "/debug/counters", 0)
 	if err != nil {
-		return c, err
+		return harness.Reading{}, err
 	}
-	if err = json.Unmarshal(body, &c); err != nil {
-		err = fmt.Errorf("the counters are not understood: %w", err)
-	} else if len(c.Total) == 0 {
-		err = errors.New("the admin listener gives no counters")
-	}
-	return c, err
+	return harness.ParseReading(body)
 }
 
-// less is what has happened since before; gauges make no sense in it.
-func (c counters) less(before counters) counters {
-	minus := func(a, b map[string]int64) map[string]int64 {
-		out := make(map[string]int64, len(a))
-		for name, value := range a {
-			out[name] = value - b[name]
-		}
-		return out
-	}
-	return counters{Total: minus(c.Total, before.Total), Runtime: minus(c.Runtime, before.Runtime)}
-}
-
-// heap is what has been allocated so far, by site. It is complete up to the
-// collection that the question starts.
-func (a *admin) heap(ctx context.Context) (*profile.Profile, error) {
-	body, err := a.get(ctx, "/debug/pprof/heap?gc=1", 0)
+// heapOf is what has been allocated so far, by site. It is complete up to the collection that the
+// question starts.
+func heapOf(ctx context.Context, a admin) (*profile.Profile, error) {
+	body, err := a.Admin(ctx, "/debug/pprof/heap?gc=1", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -102,36 +73,28 @@ type cpuRecording struct {
 	err   error
 }
 
-// record starts a CPU profile of whole seconds and returns when the server has
-// really begun. While it waits for requests it takes no sample, so that it may
-// well begin early and end late.
-func (a *admin) record(ctx context.Context, seconds int) (*cpuRecording, error) {
+// recordCPU starts a CPU profile of whole seconds and returns when the server has really begun.
+// While it waits for requests it takes no sample, so that it may well begin early and end late.
+func recordCPU(ctx context.Context, a admin, seconds int) (*cpuRecording, error) {
 	r := &cpuRecording{ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
-		r.body, r.err = a.get(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), time.Duration(seconds)*time.Second)
+		r.body, r.err = a.Admin(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), time.Duration(seconds)*time.Second)
 	}()
 	// The profiler has a goroutine of its own, from its first moment on.
 	for {
-		text, err := a.get(ctx, "/debug/pprof/goroutine?debug=1", 0)
+		text, err := a.Admin(ctx, "/debug/pprof/goroutine?debug=1", 0)
 		if err != nil {
 			return nil, err
 		}
 		if strings.Contains(string(text), "runtime/pprof.profileWriter") {
 			return r, nil
 		}
-		if r.over() {
+		select {
+		case <-r.ended:
 			return nil, cmp.Or(r.err, errors.New("the CPU profile ended before it had begun"))
+		default:
 		}
-	}
-}
-
-func (r *cpuRecording) over() bool {
-	select {
-	case <-r.ended:
-		return true
-	default:
-		return false
 	}
 }
 

@@ -13,13 +13,15 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Allocs lists the heap allocations per request of stages, by site, from a heap profile that misses none.
-// Several are put side by side; when no workload was asked for, every one follows that the ladder promises
-// to serve without an allocation from stage3 on. No stages means all.
+// Allocs lists the heap allocations per request of stages, by site, from a heap profile that misses
+// none. Several are put side by side; when no workload was asked for, every one follows that the
+// ladder promises to serve without an allocation from stage3 on. No stages means all.
 func Allocs(ctx context.Context, o Options, stages []string) error {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -71,46 +73,31 @@ type allocView struct {
 
 // allocations drives a server and compares its heap profile before and after.
 func (l *lab) allocations(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *allocView, err error) {
-	s, err := l.begin(ctx, server, "GODEBUG="+joinGODEBUG(os.Getenv("GODEBUG"), "memprofilerate=1"))
+	server.Env = []string{"GODEBUG=" + strings.TrimPrefix(os.Getenv("GODEBUG")+",memprofilerate=1", ",")}
+	recorder := &heapRecorder{}
+	o, err := l.drive(ctx, server, w, length, recorder)
 	if err != nil {
 		return nil, err
-	}
-	defer func() {
-		if closeErr := s.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	recorder := &heapRecorder{}
-	o, err := s.drive(ctx, w, length, recorder)
-	if err != nil {
-		return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
 	}
 	v = &allocView{server: server.Name, workload: w.Name, outcome: o}
 	v.sites, v.all, err = sitesOf(recorder.before, recorder.after, float64(o.requests))
 	return v, err
 }
 
-func joinGODEBUG(old, more string) string {
-	if old == "" {
-		return more
-	}
-	return old + "," + more
-}
-
 // heapRecorder takes the heap profile at both ends.
 type heapRecorder struct {
-	admin         *admin
+	server        *session
 	before, after *profile.Profile
 }
 
 func (r *heapRecorder) start(ctx context.Context, s *session) (err error) {
-	r.admin = s.admin
-	r.before, err = s.admin.heap(ctx)
+	r.server = s
+	r.before, err = heapOf(ctx, s)
 	return err
 }
 
 func (r *heapRecorder) finish(ctx context.Context) (err error) {
-	r.after, err = r.admin.heap(ctx)
+	r.after, err = heapOf(ctx, r.server)
 	return err
 }
 
@@ -209,7 +196,7 @@ func sorted(views ...*allocView) []site {
 }
 
 func (v *allocView) text(out io.Writer) {
-	fmt.Fprintf(out, "Heap allocations of %s on %s, per request; %s requests\n\n", short(v.server), v.workload, thousands(v.outcome.requests))
+	fmt.Fprintf(out, "Heap allocations of %s on %s, per request; %s requests\n\n", harness.ShortName(v.server), v.workload, console.Thousands(v.outcome.requests))
 	if len(v.sites) == 0 {
 		fmt.Fprintln(out, "None.")
 		return
@@ -232,7 +219,7 @@ func allocTable(out io.Writer, views []*allocView) {
 		}
 		say(out, figures+" ", strings.Repeat(" ", 7*len(views)+3), name)
 	}
-	row("", func(v *allocView) string { return short(v.server) })
+	row("", func(v *allocView) string { return harness.ShortName(v.server) })
 	for _, where := range sorted(views...) {
 		row(where.String(), func(v *allocView) string { return count(v.sites[where].objects) })
 	}
@@ -268,7 +255,7 @@ func (l *lab) allocMatrix(ctx context.Context, o Options, servers []run.Server, 
 	fmt.Fprintf(out, "Heap objects per request, by workload\n\n")
 	head := ""
 	for _, server := range servers {
-		head += fmt.Sprintf("%6s ", short(server.Name))
+		head += fmt.Sprintf("%6s ", harness.ShortName(server.Name))
 	}
 	say(out, head, "", "")
 	for _, name := range frugal {

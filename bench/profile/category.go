@@ -180,7 +180,7 @@ func categoryOfCall(call string) category {
 		return kernelTimer
 	case "write", "futex", "nanosleep", "sched_yield", "tgkill":
 		return kernelWake
-	case "accept4", "close", "shutdown", "timerfd_create":
+	case "accept4", "close", "shutdown", "timerfd_create", "ioctl":
 		return kernelConnection
 	}
 	return kernelOther
@@ -249,7 +249,7 @@ func kernelFunction(name string) (category, bool) {
 // done. The rows of a package end in a dot.
 var programFunctions = map[string]category{
 	"main.(*conn).parse": parsing, "main.(*headerViews).Get": parsing, "main.(*headReader).Read": parsing,
-	"main.(*conn).appendHead": headMaking, "main.(*headMaker).renewDate": headMaking,
+	"main.(*conn).appendHead": headMaking, "main.(*headWriter).renewDate": headMaking,
 	"netpoll.(*Counters).CopyBody": bodyCopying,
 
 	"runtime.newobject": goMemory, "runtime.makeslice": goMemory, "runtime.newarray": goMemory, "runtime.growslice": goMemory,

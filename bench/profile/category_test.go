@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // recorded is a profile of stage0 on hello, recorded on Linux 6.18 with perf, or
@@ -21,7 +23,7 @@ func recorded(t *testing.T, tool string) *record {
 	require.NoError(t, err)
 	p, err := parseProfile(b)
 	require.NoError(t, err)
-	o := outcome{requests: 10_000, seconds: 2, counters: counters{Runtime: map[string]int64{"cpu_ns": 200_000_000}, Total: map[string]int64{}}}
+	o := outcome{requests: 10_000, seconds: 2, counters: harness.Reading{Process: harness.ProcessFigures{CPUNanos: 200_000_000}}}
 	r, err := newRecord(p, "stage0-naive", "hello", map[string]string{"perf": "perf (cpu-clock)", "go": goSource}[tool], o)
 	require.NoError(t, err)
 	return r
@@ -35,7 +37,7 @@ func TestCategoriesAddUpToTheWhole(t *testing.T) {
 			require.GreaterOrEqual(t, part, 0.0, category(i))
 			sum += part
 		}
-		require.InEpsilon(t, r.outcome.cpu(), sum, 1e-9, tool)
+		require.InEpsilon(t, r.outcome.cpuNanos(), sum, 1e-9, tool)
 		require.InEpsilon(t, 20_000.0, sum, 1e-9)
 	}
 }
@@ -48,7 +50,8 @@ func TestEveryStackHasOneCategory(t *testing.T) {
 			require.Equal(t, c, categorise(s.frames))
 			require.Positive(t, inside)
 			require.LessOrEqual(t, inside, len(s.frames))
-			// A stack is kernel time if and only if its leaf lies in the kernel, whatever called it.
+			// A stack is kernel time if and only if its leaf lies in the kernel, whatever called
+			// it.
 			if c != rest {
 				require.Equal(t, s.frames[0].kind == kernelCode, c.isKernel(), "%s: %v", c, s.frames)
 			}
@@ -59,8 +62,8 @@ func TestEveryStackHasOneCategory(t *testing.T) {
 func TestLittleFitsNowhere(t *testing.T) {
 	r := recorded(t, "perf")
 	parts := r.split()
-	require.Less(t, parts[rest]/r.outcome.cpu(), 0.02)
-	require.Less(t, parts[kernelOther]/r.outcome.cpu(), 0.05)
+	require.Less(t, parts[rest]/r.outcome.cpuNanos(), 0.02)
+	require.Less(t, parts[kernelOther]/r.outcome.cpuNanos(), 0.05)
 	for _, c := range []category{
 		kernelSend, kernelSoftirq, kernelReceive, kernelWake, kernelEpollWait, kernelEpollControl, kernelTimer,
 		goScheduler, goMemory, judging, parsing, headMaking, looping,
@@ -126,7 +129,7 @@ func TestComparedPartOfAStack(t *testing.T) {
 // served has a system call's name here.
 func TestEveryWrapperIsKnown(t *testing.T) {
 	seldom := map[string]bool{ // at the start, or in the load generator
-		"netpoll.bind": true, "netpoll.boundPort": true, "netpoll.connect": true, "netpoll.ConnectError": true, "netpoll.startListening": true,
+		"netpoll.bind": true, "netpoll.attachToGroup": true, "netpoll.boundPort": true, "netpoll.connect": true, "netpoll.ConnectError": true, "netpoll.startListening": true,
 		"netpoll.epollCreate1": true, "netpoll.openEventfd": true, "netpoll.SetLinger0": true, "netpoll.openSocket": true, "netpoll.setOption": true,
 		"netpoll.cpuClock": true, "netpoll.(*Vector).sendCut": true, "netpoll.affinity": true, "netpoll.PinThread": true,
 	}

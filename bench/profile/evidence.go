@@ -3,15 +3,16 @@ package profile
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // evidence is one thing that can be seen before a change is measured. One kind
@@ -32,8 +33,8 @@ type evidence struct {
 const ofChanged = "changed"
 
 // look shows the evidence, on the first workload.
-func (j *journey) look(ctx context.Context) error {
-	workloads, err := j.turn.workloads()
+func (x *experiment) look(ctx context.Context) error {
+	workloads, err := x.turn.workloads()
 	if err != nil {
 		return err
 	}
@@ -42,14 +43,14 @@ func (j *journey) look(ctx context.Context) error {
 	var s *sampler
 	record := func(server run.Server) (*record, error) {
 		if s == nil {
-			if s, err = newSampler(ctx, j.lab, ProfilerAuto, j.seconds, j.tell); err != nil {
+			if s, err = newSampler(ctx, x.lab, ProfilerAuto, x.seconds, x.tell); err != nil {
 				return nil, err
 			}
 		}
 		if r := records[server.Name]; r != nil {
 			return r, nil
 		}
-		all, err := s.takeAll(ctx, []run.Server{server}, w, j.tell)
+		all, err := s.takeAll(ctx, []run.Server{server}, w, x.tell)
 		if err != nil {
 			return nil, err
 		}
@@ -61,10 +62,10 @@ func (j *journey) look(ctx context.Context) error {
 			s.close()
 		}
 	}()
-	for _, e := range j.turn.Evidence {
-		server := j.base
+	for _, e := range x.turn.Evidence {
+		server := x.base
 		if e.Of == ofChanged {
-			server = j.changed
+			server = x.changed
 		}
 		switch {
 		case len(e.Categories) > 0:
@@ -72,23 +73,23 @@ func (j *journey) look(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			j.showCategories(r, e)
+			x.showCategories(r, e)
 		case len(e.Outside) > 0:
-			before, err := record(j.base)
+			before, err := record(x.base)
 			if err != nil {
 				return err
 			}
-			after, err := record(j.changed)
+			after, err := record(x.changed)
 			if err != nil {
 				return err
 			}
-			j.showOutside(before, after, e)
+			x.showOutside(before, after, e)
 		case len(e.Counters) > 0:
-			if err := j.showCounters(ctx, workloads, e); err != nil {
+			if err := x.showCounters(ctx, workloads, e); err != nil {
 				return err
 			}
 		case e.Noise:
-			if err := j.showNoise(ctx, w); err != nil {
+			if err := x.showNoise(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -97,16 +98,16 @@ func (j *journey) look(ctx context.Context) error {
 }
 
 // say prints a sentence, and row a line of a table.
-func (j *journey) say(format string, args ...any) {
-	say(j.out, "  ", "    ", fmt.Sprintf(format, args...))
+func (x *experiment) say(format string, args ...any) {
+	say(x.out, "  ", "    ", fmt.Sprintf(format, args...))
 }
 
-func (j *journey) row(format string, args ...any) {
-	fmt.Fprintln(j.out, strings.TrimRight("  "+fmt.Sprintf(format, args...), " "))
+func (x *experiment) row(format string, args ...any) {
+	fmt.Fprintln(x.out, strings.TrimRight("  "+fmt.Sprintf(format, args...), " "))
 }
 
 // showCategories gives the share of some categories and Amdahl's ceiling.
-func (j *journey) showCategories(r *record, e evidence) {
+func (x *experiment) showCategories(r *record, e evidence) {
 	parts := r.split()
 	var sum float64
 	var rows []string
@@ -115,9 +116,9 @@ func (j *journey) showCategories(r *record, e evidence) {
 		sum += parts[i]
 		rows = append(rows, fmt.Sprintf("%s %.2f µs", name, parts[i]/1e3))
 	}
-	share := sum / r.outcome.cpu()
+	share := sum / r.outcome.cpuNanos()
 	text := fmt.Sprintf("A request on %s costs %s %.2f µs of CPU time, by %s in %s samples. Of that, %s: %s.",
-		r.workload, j.called(r.server), r.outcome.cpu()/1e3, r.source, thousands(r.samples), percent(share), strings.Join(rows, ", "))
+		r.workload, x.called(r.server), r.outcome.cpuMicros(), r.source, console.Thousands(r.samples), percent(share), strings.Join(rows, ", "))
 	switch {
 	case e.Saves < 0:
 		text += fmt.Sprintf(" With %.0f%% more of it, the server would lose up to %s.", -100*e.Saves, percent(1-1/(1-share*e.Saves)))
@@ -126,24 +127,24 @@ func (j *journey) showCategories(r *record, e evidence) {
 	default:
 		text += fmt.Sprintf(" If none of it were left, the server could gain %s at most.", percent(ceiling(share)))
 	}
-	j.say("%s", text)
+	x.say("%s", text)
 }
 
 // showOutside gives the time in some functions that is not in those below them,
 // before and after the change.
-func (j *journey) showOutside(before, after *record, e evidence) {
-	j.say("CPU time of a request on %s, by %s:", before.workload, before.source)
+func (x *experiment) showOutside(before, after *record, e evidence) {
+	x.say("CPU time of a request on %s, by %s:", before.workload, before.source)
 	for _, r := range []*record{before, after} {
 		within, around := r.outside(e)
 		if within+around == 0 {
-			j.say("This source does not see into the kernel, where the two calls differ.")
+			x.say("This source does not see into the kernel, where the two calls differ.")
 			return
 		}
-		j.say("%s: %.2f µs (%s) in %s, %.2f µs (%s) in the call around it; %s samples.", j.called(r.server),
+		x.say("%s: %.2f µs (%s) in %s, %.2f µs (%s) in the call around it; %s samples.", x.called(r.server),
 			r.perRequest(within)/1e3, percent(float64(within)/float64(r.weight)), strings.Join(e.Within, ", "),
-			r.perRequest(around)/1e3, percent(float64(around)/float64(r.weight)), thousands(r.samples))
+			r.perRequest(around)/1e3, percent(float64(around)/float64(r.weight)), console.Thousands(r.samples))
 	}
-	j.say("Only the call around it is another one.")
+	x.say("Only the call around it is another one.")
 }
 
 // outside weighs the stacks that have one of the inner functions, and those that
@@ -164,75 +165,55 @@ func (r *record) outside(e evidence) (within, around int64) {
 }
 
 // showCounters drives the server before and after the change for a moment.
-func (j *journey) showCounters(ctx context.Context, workloads []workload.Workload, e evidence) error {
+func (x *experiment) showCounters(ctx context.Context, workloads []workload.Workload, e evidence) error {
 	const moment = 200 * time.Millisecond
-	j.row("%-36s %8s  %16s", "counters, per request", j.base.Name, j.changed.Name)
+	x.row("%-36s %8s  %16s", "counters, per request", x.base.Name, x.changed.Name)
 	for _, w := range workloads {
 		var both []outcome
-		for _, server := range []run.Server{j.base, j.changed} {
-			s, err := j.lab.begin(ctx, server)
-			if err != nil {
-				return err
-			}
-			o, err := s.drive(ctx, w, moment)
-			if closeErr := s.close(); err == nil {
-				err = closeErr
-			}
+		for _, server := range []run.Server{x.base, x.changed} {
+			o, err := x.lab.drive(ctx, server, w, moment)
 			if err != nil {
 				return err
 			}
 			both = append(both, o)
 		}
 		for _, name := range e.Counters {
-			value := func(o outcome) float64 {
-				if n, ok := o.counters.Runtime[name]; ok {
-					return float64(n) / float64(o.requests)
-				}
-				return o.perRequest(name)
-			}
-			j.row("%-36s %8s  %16s", w.Name+": "+strings.ReplaceAll(name, "_", " "), count(value(both[0])), count(value(both[1])))
+			x.row("%-36s %8s  %16s", w.Name+": "+strings.ReplaceAll(name, "_", " "), count(both[0].perRequest(name)), count(both[1].perRequest(name)))
 		}
 	}
 	return nil
 }
 
 // showNoise measures one server against itself, a few times and briefly.
-func (j *journey) showNoise(ctx context.Context, w workload.Workload) error {
+func (x *experiment) showNoise(ctx context.Context, w workload.Workload) error {
 	const times, moment = 8, 300 * time.Millisecond
 	var speeds []float64
 	for range times {
-		s, err := j.lab.begin(ctx, j.base)
-		if err != nil {
-			return err
-		}
-		o, err := s.drive(ctx, w, moment)
-		if closeErr := s.close(); err == nil {
-			err = closeErr
-		}
+		o, err := x.lab.drive(ctx, x.base, w, moment)
 		if err != nil {
 			return err
 		}
 		speeds = append(speeds, o.result.RequestsPerSecond)
 	}
 	least, most := slices.Min(speeds), slices.Max(speeds)
-	j.say("%s measured %d times, each on its own: from %s to %s requests per second. So any one of these against another is a \"difference\" of up to %s, and nothing has changed.", j.base.Name, times, thousands(int64(least)), thousands(int64(most)), percent(most/least-1))
+	x.say("%s measured %d times, each on its own: from %s to %s requests per second. So any one of these against another is a \"difference\" of up to %s, and nothing has changed.", x.base.Name, times, console.Thousands(int64(least)), console.Thousands(int64(most)), percent(most/least-1))
 	return nil
 }
 
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\w+?)(?:-\d+)?\s+\d+\s+([\d.]+) ns/op`)
 
 // bench runs the turn's benchmarks before and after the change.
-func (j *journey) bench(ctx context.Context) error {
-	t := j.turn
+func (x *experiment) bench(ctx context.Context) error {
+	t := x.turn
 	what := t.Benchmark
 	var results [2]map[string]float64
-	for i, edits := range [][]edit{nil, t.Edits} {
-		o := newOverlay(j.lab.root)
-		if err := o.apply(edits); err != nil {
+	for i, edits := range [][]harness.Edit{nil, t.Edits} {
+		source, err := harness.Variant{Stage: t.Stage, Change: harness.Change{Edits: edits}}.Source(ctx, x.lab.root)
+		if err != nil {
 			return err
 		}
-		o.files[filepath.Join(what.Folder, "wrong_turn_test.go")] = what.Text
-		text, err := o.goCommand(ctx, "test", "-run", "^$", "-bench", "^Benchmark("+what.Whole+"|"+what.Less+")$", "-benchtime", "200ms", "./"+what.Folder)
+		source.Others[what.Folder+"/wrong_turn_test.go"] = []byte(what.Text)
+		text, err := source.Go(ctx, "test", "-run", "^$", "-bench", "^Benchmark("+what.Whole+"|"+what.Less+")$", "-benchtime", "200ms", "./"+what.Folder)
 		if err != nil {
 			return fmt.Errorf("the benchmark of %s fails: %w", t.Name, err)
 		}
@@ -246,7 +227,7 @@ func (j *journey) bench(ctx context.Context) error {
 			return fmt.Errorf("the benchmark of %s printed what is not understood: %s", t.Name, oneLine(text))
 		}
 	}
-	j.say("go test -bench says of %s: %.1f ns before, %.1f ns after (with what it leads to, %.1f and %.1f ns).", what.What,
+	x.say("go test -bench says of %s: %.1f ns before, %.1f ns after (with what it leads to, %.1f and %.1f ns).", what.What,
 		results[0][what.Whole]-results[0][what.Less], results[1][what.Whole]-results[1][what.Less], results[0][what.Whole], results[1][what.Whole])
 	return nil
 }

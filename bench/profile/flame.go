@@ -16,11 +16,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Flame records a stage, or two and what differs, and writes a flame graph of times per request and a pprof
-// profile for each profiler (ProfilerBoth for all that work).
+// Flame records a stage, or two and what differs, and writes a flame graph of times per request and
+// a pprof profile for each profiler (ProfilerBoth for all that work).
 func Flame(ctx context.Context, o Options, stages []string, profiler string) error {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -38,8 +40,8 @@ func Flame(ctx context.Context, o Options, stages []string, profiler string) err
 	return l.writeFlame(o.Out, sides)
 }
 
-// FlameOfRunning does the same for a server that runs already and that somebody else sends requests to.
-// Its admin listener is at address.
+// FlameOfRunning does the same for a server that runs already and that somebody else sends requests
+// to. Its admin listener is at address.
 func FlameOfRunning(ctx context.Context, o Options, address string) error {
 	l, err := o.lab()
 	if err != nil {
@@ -57,10 +59,10 @@ func FlameOfRunning(ctx context.Context, o Options, address string) error {
 func (l *lab) writeFlame(out io.Writer, sides [][]*record) error {
 	names := []string{}
 	for _, records := range sides {
-		names = append(names, short(records[0].server))
+		names = append(names, harness.ShortName(records[0].server))
 	}
 	workload := sides[0][0].workload
-	newWhereTable(sides).text(out, columnsOf(out))
+	newWhereTable(sides).text(out, console.Columns(out))
 	page := newPage(sides, run.Revision(l.root))
 	path := filepath.Join(l.out, fmt.Sprintf("flame-%s-%s.html", strings.Join(names, "-"), workload))
 	if err := writeFile(path, page.write); err != nil {
@@ -69,7 +71,7 @@ func (l *lab) writeFlame(out io.Writer, sides [][]*record) error {
 	fmt.Fprintf(out, "\n%s\n  open it in a browser\n", path)
 	for _, records := range sides {
 		for _, r := range records {
-			path := filepath.Join(l.out, fmt.Sprintf("profile-%s-%s-%s.pb.gz", short(r.server), workload, r.tool()))
+			path := filepath.Join(l.out, fmt.Sprintf("profile-%s-%s-%s.pb.gz", harness.ShortName(r.server), workload, r.tool()))
 			if err := writeFile(path, r.profile.Write); err != nil {
 				return err
 			}
@@ -173,12 +175,12 @@ type pageView struct {
 func newPage(sides [][]*record, revision string) *page {
 	first := sides[0][0]
 	p := &page{
-		Title: short(first.server) + " on " + first.workload, Created: time.Now().UTC().Format("2006-01-02 15:04 MST"),
+		Title: harness.ShortName(first.server) + " on " + first.workload, Created: time.Now().UTC().Format("2006-01-02 15:04 MST"),
 		Command: strings.Join(append([]string{"ladder"}, os.Args[1:]...), " "), Revision: revision,
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), index: map[frame]int{},
 	}
 	if len(sides) == 2 {
-		p.Title = fmt.Sprintf("%s and %s on %s", short(first.server), short(sides[1][0].server), first.workload)
+		p.Title = fmt.Sprintf("%s and %s on %s", harness.ShortName(first.server), harness.ShortName(sides[1][0].server), first.workload)
 	}
 	// What sees more comes first.
 	for source := len(sides[0]) - 1; source >= 0; source-- {
@@ -195,16 +197,16 @@ func newPage(sides [][]*record, revision string) *page {
 // add adds a graph of one record, or the difference of two.
 func (p *page) add(records ...*record) {
 	r := records[0]
-	v := pageView{Title: short(r.server), Source: r.source, Tree: p.encode(treeOf(len(records) > 1, records...))}
+	v := pageView{Title: harness.ShortName(r.server), Source: r.source, Tree: p.encode(treeOf(len(records) > 1, records...))}
 	about := r.about()
 	v.About = strings.Join([]string{about[0], about[1], about[2]}, "; ")
 	if len(records) == 2 {
 		v.Title = "difference"
-		v.Labels = []string{short(r.server), short(records[1].server)}
-		v.About = fmt.Sprintf("%s: %s %.2f µs of server CPU per request, %s %.2f µs", r.source, v.Labels[0], r.outcome.cpu()/1e3, v.Labels[1], records[1].outcome.cpu()/1e3)
+		v.Labels = []string{harness.ShortName(r.server), harness.ShortName(records[1].server)}
+		v.About = fmt.Sprintf("%s: %s %.2f µs of server CPU per request, %s %.2f µs", r.source, v.Labels[0], r.outcome.cpuMicros(), v.Labels[1], records[1].outcome.cpuMicros())
 	}
 	for _, r := range records {
-		v.Step = append(v.Step, r.outcome.cpu()/float64(r.samples))
+		v.Step = append(v.Step, r.outcome.cpuNanos()/float64(r.samples))
 	}
 	p.data.Views = append(p.data.Views, v)
 }

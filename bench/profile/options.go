@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Workload string        // hello
 	Duration time.Duration // of one recording; as long as suits the profiler
-	Layout   string        // report.CoLocated or report.Split: split from 4 CPUs on
+	Layout   string        // results.CoLocated or results.Split: split from 4 CPUs on
 	Workers  int           // of each server; one for each of its CPUs
 	Folder   string        // for what is written: bench/out
 
@@ -39,20 +39,19 @@ func (o Options) prepare(ctx context.Context, stages []string) (*lab, []run.Serv
 	if err != nil {
 		return nil, nil, w, err
 	}
-	all, err := run.Stages(l.root)
-	if err != nil {
-		return nil, nil, w, err
-	}
-	picked := all
-	if len(stages) > 0 {
+	picked, err := harness.Stages(l.root)
+	if err == nil && len(stages) > 0 {
 		picked = nil
 		for _, name := range stages {
-			s, err := run.PickStage(all, name)
-			if err != nil {
-				return nil, nil, w, err
+			var stage string
+			if stage, err = harness.FindStage(l.root, name); err != nil {
+				break
 			}
-			picked = append(picked, s)
+			picked = append(picked, stage)
 		}
+	}
+	if err != nil {
+		return nil, nil, w, err
 	}
 	servers, err := run.BuildStages(ctx, l.root, l.bin, picked)
 	return l, servers, w, err
@@ -65,7 +64,7 @@ func (o Options) lab() (*lab, error) {
 	if l.command, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("cannot find this command's own file: %w", err)
 	}
-	if l.root, err = run.Root(); err != nil {
+	if l.root, err = harness.FindRoot(); err != nil {
 		return nil, err
 	}
 	if l.out, err = run.Out(l.root); err != nil {
@@ -89,12 +88,6 @@ func (o Options) lab() (*lab, error) {
 		l.workers = len(l.place.Server)
 	}
 	return l, nil
-}
-
-// short is a stage's name without what it is about.
-func short(name string) string {
-	s, _, _ := strings.Cut(name, "-")
-	return s
 }
 
 // writeFile writes all of a file or nothing of it.

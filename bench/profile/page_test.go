@@ -20,7 +20,7 @@ import (
 func half(t *testing.T) *record {
 	r := recorded(t, "perf")
 	r.server = "stage1-reuseport"
-	r.outcome.counters.Runtime = map[string]int64{"cpu_ns": 100_000_000}
+	r.outcome.counters.Process.CPUNanos = 100_000_000
 	return r
 }
 
@@ -124,7 +124,7 @@ func TestRecordingsOfOneServerJoin(t *testing.T) {
 	require.Equal(t, 2*samples, r.samples)
 	require.Equal(t, 2*weight, r.weight)
 	require.Equal(t, int64(20_000), r.outcome.requests)
-	require.InEpsilon(t, 20_000, r.outcome.cpu(), 1e-9)
+	require.InEpsilon(t, 20_000, r.outcome.cpuNanos(), 1e-9)
 	require.NoError(t, r.profile.CheckValid())
 }
 

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,22 +10,18 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/pprof/profile"
 
-	"github.com/qps-ladder/qps-ladder/bench/child"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // perfRecorder samples a server with perf, stacks of kernel and program
 // together.
 type perfRecorder struct {
-	event string // "cycles" or "cpu-clock"
-	cpus  []int  // for perf itself
-
+	tool
+	event   string // "cycles" or "cpu-clock"
 	folder  string
-	control *perfControl
-	process *child.Child
 	binary  string
 	stopped bool
 
@@ -39,8 +34,6 @@ const (
 
 	hardwareEvent = "cycles"
 	softwareEvent = "cpu-clock"
-
-	perfLimit = 15 * time.Second
 )
 
 // perfUnavailable says why there is no profile by perf, and what to do about it.
@@ -61,7 +54,7 @@ func newPerfRecorder(ctx context.Context, cpus []int) (*perfRecorder, error) {
 	}
 	// perf stat says plainly what record would replace by something else.
 	event := hardwareEvent
-	text, err := perfOutput(ctx, "stat", "-x", ",", "-e", hardwareEvent, "--", "true")
+	text, err := tryPerf(ctx, "stat", "-x", ",", "-e", hardwareEvent, "--", "true")
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -72,8 +65,8 @@ func newPerfRecorder(ctx context.Context, cpus []int) (*perfRecorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &perfRecorder{event: event, cpus: cpus, folder: folder, inliners: map[string]*inliner{}}
-	text, err = perfOutput(ctx, "record", "-q", "-e", event+":k", "-g", "-o", filepath.Join(folder, "try.data"), "--", "true")
+	r := &perfRecorder{event: event, tool: tool{cpus: cpus}, folder: folder, inliners: map[string]*inliner{}}
+	text, err = tryPerf(ctx, "record", "-q", "-e", event+":k", "-g", "-o", filepath.Join(folder, "try.data"), "--", "true")
 	if ctx.Err() != nil {
 		r.remove()
 		return nil, ctx.Err()
@@ -109,105 +102,34 @@ func oneLine(text string) string {
 	return text
 }
 
-func perfOutput(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "perf", args...)
-	var text bytes.Buffer
-	cmd.Stderr = &text // perf stat counts there; what perf record prints for its command is of no use
-	err := cmd.Run()
-	return text.String(), err
+// tryPerf runs perf and returns its standard error: perf stat counts there, and what perf record prints
+// for its command is of no use.
+func tryPerf(ctx context.Context, args ...string) (string, error) {
+	out, err := harness.Run(ctx, harness.Command{Path: "perf", Args: args})
+	if err == nil {
+		err = out.Err()
+	}
+	return out.Stderr, err
 }
 
 func (r *perfRecorder) data() string { return filepath.Join(r.folder, "perf.data") }
 
 // start returns once perf samples.
 func (r *perfRecorder) start(ctx context.Context, s *session) error {
-	control, files, err := newPerfControl()
-	if err != nil {
-		return err
-	}
-	r.control, r.binary, r.stopped = control, s.path, false
-	r.process, err = child.Start(ctx, child.Command{Name: "perf record", Path: "perf", CPUs: r.cpus, Files: files, Args: []string{
-		"record", "-q", "-g", "-e", r.event, "-F", strconv.Itoa(perfRate), "-D", "-1", "--control", "fd:3,4",
-		"-p", strconv.Itoa(s.PID()), "-o", r.data(),
-	}})
-	if err != nil {
-		return err
-	}
-	if err := control.order("enable"); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.process.End()
-		return perfRefused(r.process.Complaints(), err)
-	}
-	return nil
-}
-
-// perfControl gives perf orders and hears that they were carried out: see
-// perf-record(1) and perf-stat(1), --control.
-type perfControl struct {
-	orders  *os.File
-	answers *os.File
-}
-
-// newPerfControl returns the files that perf gets as its descriptors 3 and 4, too.
-func newPerfControl() (*perfControl, []*os.File, error) {
-	orderReader, orderWriter, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	answerReader, answerWriter, err := os.Pipe()
-	if err != nil {
-		orderReader.Close()
-		orderWriter.Close()
-		return nil, nil, err
-	}
-	return &perfControl{orders: orderWriter, answers: answerReader}, []*os.File{orderReader, answerWriter}, nil
-}
-
-// order fails when perf has ended instead.
-func (c *perfControl) order(word string) error {
-	if _, err := c.orders.WriteString(word + "\n"); err != nil {
-		return err
-	}
-	if err := c.answers.SetReadDeadline(time.Now().Add(perfLimit)); err != nil {
-		return err
-	}
-	answer := make([]byte, 16)
-	n, err := c.answers.Read(answer)
-	if err == nil && !bytes.HasPrefix(answer[:n], []byte("ack")) {
-		err = fmt.Errorf("perf answered %q", answer[:n])
-	}
-	return err
-}
-
-func (c *perfControl) close() {
-	c.orders.Close()
-	c.answers.Close()
+	r.binary, r.stopped = s.path, false
+	return r.startPerf(ctx, s, "record", "-q", "-g", "-e", r.event, "-F", strconv.Itoa(perfRate), "-o", r.data())
 }
 
 // finish ends the sampling; profile then reads what there is.
 func (r *perfRecorder) finish(context.Context) error {
-	// One that has ended by itself has lost its server, or was killed.
-	if !r.process.Alive() {
-		return r.process.Obituary("")
+	if r.process.Alive() {
+		if err := r.order("disable"); err != nil {
+			return fmt.Errorf("perf does not stop: %w", err)
+		}
 	}
-	if err := r.control.order("disable"); err != nil {
-		return fmt.Errorf("perf does not stop: %w", err)
-	}
-	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
-		return err
-	}
-	r.stopped = true
-	return nil
-}
-
-func (r *perfRecorder) abandon() {
-	if r.process != nil {
-		r.process.End()
-		r.control.close()
-		r.process = nil
-	}
+	err := r.stop()
+	r.stopped = err == nil
+	return err
 }
 
 // profile turns what was recorded into pprof's form.
@@ -215,21 +137,21 @@ func (r *perfRecorder) profile(ctx context.Context) (*profile.Profile, error) {
 	if !r.stopped {
 		return nil, errors.New("the recording by perf was cut short")
 	}
-	cmd := exec.CommandContext(ctx, "perf", "script", "-i", r.data(), "-F", "tid,period,event,ip,sym,dso", "--no-inline")
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, fmt.Errorf("perf cannot read what it recorded: %s", oneLine(cmp.Or(complaints.String(), err.Error())))
+	out, err := harness.Run(ctx, harness.Command{
+		Path: "perf", Args: []string{"script", "-i", r.data(), "-F", "tid,period,event,ip,sym,dso", "--no-inline"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := out.Err(); err != nil {
+		return nil, fmt.Errorf("perf cannot read what it recorded: %s", oneLine(err.Error()))
 	}
 	names, ok := r.inliners[r.binary]
 	if !ok {
 		names = newInliner(r.binary)
 		r.inliners[r.binary] = names
 	}
-	return parseScript(&out, r.event, names)
+	return parseScript(strings.NewReader(out.Stdout), r.event, names)
 }
 
 // remove deletes its files.

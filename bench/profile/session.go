@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // lab is where servers are started and driven.
@@ -23,31 +23,38 @@ type lab struct {
 	warmup  time.Duration
 }
 
-// endLimit is how long perf or strace may take to end, and to write what they have.
-const endLimit = 20 * time.Second
-
-// A session is a server that runs, and its admin listener. One goroutine uses it.
+// A session is a server that runs. One goroutine uses it.
 type session struct {
-	*run.Running
-	lab   *lab
-	path  string // of the binary
-	admin *admin
+	*harness.Server
+	lab  *lab
+	path string // of the binary
 }
 
-// begin starts a server, with variables beside those of this process.
-func (l *lab) begin(ctx context.Context, server run.Server, env ...string) (*session, error) {
+// session starts a server for use, and ends it. It is an error if the server had already ended, or
+// fails to end.
+func (l *lab) session(ctx context.Context, server run.Server, use func(*session) error) error {
 	server.Admin = true
-	r, err := run.Start(ctx, server, l.place.Server, l.workers, env...)
+	s, err := run.Start(ctx, server, l.place.Server, l.workers)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &session{Running: r, lab: l, path: server.Path, admin: newAdmin(r.Admin)}, nil
+	err = use(&session{Server: s, lab: l, path: server.Path})
+	if stopErr := s.Stop(); err == nil {
+		err = stopErr
+	}
+	return err
 }
 
-// close ends the server, and says so if it had already ended or fails to.
-func (s *session) close() error {
-	s.admin.close()
-	return s.Stop()
+// drive starts a server, drives it once, and ends it.
+func (l *lab) drive(ctx context.Context, server run.Server, w workload.Workload, duration time.Duration, recorders ...recorder) (o outcome, err error) {
+	err = l.session(ctx, server, func(s *session) (err error) {
+		o, err = s.drive(ctx, w, duration, recorders...)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
+	}
+	return o, err
 }
 
 // A recorder records a server between start and finish. Neither is called while
@@ -63,28 +70,38 @@ type recorder interface {
 type outcome struct {
 	requests int64
 	seconds  float64
-	counters counters // differences
+	counters harness.Reading // differences
 	result   load.Result
+}
+
+// outcomeOf is without the result of a generator. It is an error if there was no request.
+func outcomeOf(before, after harness.Reading, seconds float64) (outcome, error) {
+	o := outcome{seconds: seconds, counters: after.Sub(before)}
+	if o.requests = int64(o.counters.Total.Requests); o.requests == 0 {
+		return o, errIdle
+	}
+	return o, nil
 }
 
 // add adds what came of another drive of the same kind.
 func (o *outcome) add(more outcome) {
 	o.requests += more.requests
 	o.seconds += more.seconds
-	for name, value := range more.counters.Total {
-		o.counters.Total[name] += value
-	}
-	for name, value := range more.counters.Runtime {
-		o.counters.Runtime[name] += value
-	}
+	o.counters.Total.Add(more.counters.Total)
+	o.counters.Process.Add(more.counters.Process)
 }
 
-// cpu is the server's CPU time per request in nanoseconds, as the kernel counted it.
-func (o outcome) cpu() float64 { return float64(o.counters.Runtime["cpu_ns"]) / float64(o.requests) }
+// cpuNanos is the server's CPU time per request, as the kernel counted it.
+func (o outcome) cpuNanos() float64 {
+	return float64(o.counters.Process.CPUNanos) / float64(o.requests)
+}
+
+// cpuMicros is cpuNanos for people.
+func (o outcome) cpuMicros() float64 { return o.cpuNanos() / 1e3 }
 
 // perRequest is one of the server's counters.
 func (o outcome) perRequest(name string) float64 {
-	return float64(o.counters.Total[name]) / float64(o.requests)
+	return float64(o.counters.Counts()[name]) / float64(o.requests)
 }
 
 // errIdle is wrapped by the error of a server that was asked for nothing.
@@ -102,15 +119,15 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 		}
 	}()
 	g, err := run.OpenGenerator(ctx, run.Drive{
-		Command: s.lab.command, CPUs: s.lab.place.Load, Address: s.Address, Workload: w,
+		Command: s.lab.command, CPUs: s.lab.place.Load, Address: s.Ready.Address, Workload: w,
 		Threads: min(len(s.lab.place.Load), w.Connections), Warmup: s.lab.warmup, Duration: duration,
 	})
 	if err != nil {
 		return o, err
 	}
-	defer g.End()
+	defer g.Close()
 	// What the warm-up left is no part of a record: a connection that is yet to be accepted.
-	if _, err = s.settled(ctx); err != nil {
+	if _, err = s.Settle(ctx); err != nil {
 		return o, err
 	}
 	for _, r := range recorders {
@@ -118,14 +135,14 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 			return o, recorderError{err}
 		}
 	}
-	before, err := s.settled(ctx)
+	before, err := s.Settle(ctx)
 	if err != nil {
 		return o, err
 	}
 	if err = g.Send(ctx); err != nil {
 		return o, err
 	}
-	after, err := s.settled(ctx)
+	after, err := s.Settle(ctx)
 	if err != nil {
 		return o, err
 	}
@@ -134,45 +151,15 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 			return o, recorderError{err}
 		}
 	}
-	if o.result, err = g.Result(ctx); o.result.Failures() > 0 {
-		return o, fmt.Errorf("%s gave %d wrong answers or lost connections on %s", s.Name, o.result.Failures(), w.Name)
+	result, err := g.Result(ctx)
+	if result.Failures() > 0 {
+		return o, fmt.Errorf("%s gave %d wrong answers or lost connections on %s", s.Name, result.Failures(), w.Name)
 	} else if err != nil {
 		return o, err
 	}
-	o.counters = after.less(before)
-	o.requests = o.counters.Total["requests"]
-	o.seconds = o.result.Elapsed
-	if o.requests == 0 {
-		return o, errIdle
-	}
-	return o, nil
-}
-
-// settled reads the counters once the loops are at rest. All answers are there,
-// but a loop publishes its counters at the end of a turn, which may be a little
-// later: they are as they will stay when several readings are alike.
-func (s *session) settled(ctx context.Context) (now counters, err error) {
-	const alike, pause, most = 3, 5 * time.Millisecond, 200
-	same := 0
-	for range most {
-		last := now
-		if now, err = s.admin.counters(ctx); err != nil {
-			return now, err
-		}
-		if !maps.Equal(now.Total, last.Total) {
-			same = 0
-		} else if same++; same == alike {
-			return now, nil
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return now, ctx.Err()
-		}
-	}
-	return now, fmt.Errorf("%s does not come to rest: does somebody else use it?", s.Name)
+	o, err = outcomeOf(before, after, result.Elapsed)
+	o.result = result
+	return o, err
 }
 
 // recorderError is one for which the server is not to blame, if it still runs.
@@ -187,10 +174,10 @@ func (s *session) blame(ctx context.Context, err error) error {
 	}
 	var recorder recorderError
 	if !errors.As(err, &recorder) && !errors.Is(err, errIdle) {
-		_ = s.Await(time.Second)
+		_ = s.Wait(time.Second)
 	}
 	if !s.Alive() {
-		return s.Obituary("while it was being looked at")
+		return s.EndedError("while it was being looked at")
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
@@ -73,17 +74,14 @@ const moment = 100 * time.Millisecond
 func TestCountersCoverTheMeasuredPartOnly(t *testing.T) {
 	t.Parallel()
 	l := testLab(t)
-	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
+	o, err := l.drive(t.Context(), stage("stage2-conn-timer"), few(t), moment)
 	require.NoError(t, err)
-	o, err := s.drive(t.Context(), few(t), moment)
-	require.NoError(t, err)
-	require.NoError(t, s.close())
 	require.Equal(t, int64(o.result.Requests+o.result.Late), o.requests, "neither the warm-up nor a request less")
-	require.Positive(t, o.cpu())
-	require.Zero(t, o.counters.Total["accepts"])
-	require.Zero(t, o.counters.Total["closes"])
-	require.Equal(t, o.requests, o.counters.Total["reads"])
-	require.Equal(t, o.requests, o.counters.Total["writes"])
+	require.Positive(t, o.cpuNanos())
+	require.Zero(t, o.counters.Total.Accepts)
+	require.Zero(t, o.counters.Total.Closes)
+	require.EqualValues(t, o.requests, o.counters.Total.Reads)
+	require.EqualValues(t, o.requests, o.counters.Total.Writes)
 }
 
 func TestStraceAgreesWithTheCounters(t *testing.T) {
@@ -117,7 +115,7 @@ func TestWhatIsSaidOfTheCounts(t *testing.T) {
 		var out strings.Builder
 		v.text(&out)
 		for line := range strings.Lines(out.String()) {
-			require.LessOrEqual(t, len([]rune(line)), lineWidth+1, line)
+			require.LessOrEqual(t, len([]rune(line)), console.Width+1, line)
 		}
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
@@ -146,7 +144,7 @@ func TestNoAllocationFromStage3On(t *testing.T) {
 	allocTable(&out, []*allocView{before, after})
 	require.Regexp(t, `1\.0\d\d +–  http\.readRequest for conn\.parse\n`, out.String())
 	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, len([]rune(line)), lineWidth+1, line)
+		require.LessOrEqual(t, len([]rune(line)), console.Width+1, line)
 	}
 	after.text(&out)
 	require.Contains(t, out.String(), "None.")
@@ -191,19 +189,16 @@ func (o overtaken) finish(ctx context.Context) error {
 func TestProfileThatEndsBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	l := testLab(t)
-	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
-	require.NoError(t, err)
 	recorder := &goRecorder{seconds: 1}
-	o, err := s.drive(t.Context(), few(t), time.Second, overtaken{recorder})
+	o, err := l.drive(t.Context(), stage("stage2-conn-timer"), few(t), time.Second, overtaken{recorder})
 	require.NoError(t, err)
-	require.NoError(t, s.close())
-	r, err := newRecord(recorder.profile, s.Name, "hello", goSource, o)
+	r, err := newRecord(recorder.profile, "stage2-conn-timer", "hello", goSource, o)
 	require.NoError(t, err)
 	whole := 0.0
 	for _, part := range r.split() {
 		whole += part
 	}
-	require.InEpsilon(t, o.cpu(), whole, 0.001, "the parts still come to all of it")
+	require.InEpsilon(t, o.cpuNanos(), whole, 0.001, "the parts still come to all of it")
 }
 
 func TestPerfSeesIntoTheKernel(t *testing.T) {
@@ -259,12 +254,13 @@ func TestWithoutPermissionGoIsUsed(t *testing.T) {
 func TestIdleServerHasNoProfile(t *testing.T) {
 	t.Parallel()
 	l := testLab(t)
-	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
-	require.NoError(t, err)
-	_, err = takeRunning(t.Context(), s.admin.address, 100*time.Millisecond)
-	require.ErrorIs(t, err, errIdle)
-	require.NotContains(t, err.Error(), "\n")
-	require.NoError(t, s.close())
+	require.NoError(t, l.session(t.Context(), stage("stage2-conn-timer"), func(s *session) error {
+		_, err := takeRunning(t.Context(), s.Ready.Admin, 100*time.Millisecond)
+		require.ErrorIs(t, err, errIdle)
+		require.ErrorContains(t, err, "got no request in 1 s")
+		require.NotContains(t, err.Error(), "\n")
+		return nil
+	}))
 }
 
 // killer kills the server in the middle of its recording.
@@ -279,24 +275,17 @@ func (k killer) start(ctx context.Context, s *session) error {
 
 func TestServerThatDiesIsNamed(t *testing.T) {
 	l := testLab(t)
-	s, err := l.begin(t.Context(), stage("stage2-conn-timer"))
-	require.NoError(t, err)
-	_, err = s.drive(t.Context(), few(t), moment, killer{&goRecorder{seconds: 2}})
+	_, err := l.drive(t.Context(), stage("stage2-conn-timer"), few(t), moment, killer{&goRecorder{seconds: 2}})
 	require.ErrorContains(t, err, "stage2-conn-timer ended while it was being looked at (signal: killed)")
 	require.NotContains(t, err.Error(), "\n")
-	require.Error(t, s.close())
 	require.Empty(t, children(t))
 }
 
 func TestInterruptedRecordingLeavesNothing(t *testing.T) {
 	l := testLab(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := l.begin(ctx, stage("stage2-conn-timer"))
-	require.NoError(t, err)
-	defer s.End()
-	_, err = s.drive(ctx, few(t), time.Minute, canceller{cancel})
+	_, err := l.drive(ctx, stage("stage2-conn-timer"), few(t), time.Minute, canceller{cancel})
 	require.ErrorIs(t, err, context.Canceled)
-	s.End()
 	require.Empty(t, children(t))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -96,30 +97,23 @@ func (s *sampler) close() {
 // take starts a server, records it under a workload with every source, one after
 // the other, and ends it. Records of different times can be joined.
 func (s *sampler) take(ctx context.Context, server run.Server, w workload.Workload) (records []*record, err error) {
-	one, err := s.lab.begin(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if closeErr := one.close(); err == nil {
-			err = closeErr
+	err = s.lab.session(ctx, server, func(running *session) error {
+		for _, take := range []struct {
+			wanted bool
+			record func(context.Context, *session, workload.Workload) (*record, error)
+		}{{s.useGo, s.takeGo}, {s.perf != nil, s.takePerf}} {
+			if !take.wanted {
+				continue
+			}
+			r, err := take.record(ctx, running, w)
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
+			}
+			records = append(records, r)
 		}
-	}()
-	if s.useGo {
-		r, err := s.takeGo(ctx, one, w)
-		if err != nil {
-			return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
-		}
-		records = append(records, r)
-	}
-	if s.perf != nil {
-		r, err := s.takePerf(ctx, one, w)
-		if err != nil {
-			return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
-		}
-		records = append(records, r)
-	}
-	return records, nil
+		return nil
+	})
+	return records, err
 }
 
 // takeAll records servers twice, the second time in reverse order and each time
@@ -176,18 +170,18 @@ func (s *sampler) length(preset time.Duration) time.Duration {
 	return preset / 2
 }
 
-func (s *sampler) takeGo(ctx context.Context, one *session, w workload.Workload) (*record, error) {
+func (s *sampler) takeGo(ctx context.Context, server *session, w workload.Workload) (*record, error) {
 	length := s.length(goLength)
 	recorder := &goRecorder{seconds: int(math.Ceil(length.Seconds())) + 1}
-	o, err := one.drive(ctx, w, length, recorder)
+	o, err := server.drive(ctx, w, length, recorder)
 	if err != nil {
 		return nil, err
 	}
-	return newRecord(recorder.profile, one.Name, w.Name, goSource, o)
+	return newRecord(recorder.profile, server.Name, w.Name, goSource, o)
 }
 
-func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workload) (*record, error) {
-	o, err := one.drive(ctx, w, s.length(perfLength), s.perf)
+func (s *sampler) takePerf(ctx context.Context, server *session, w workload.Workload) (*record, error) {
+	o, err := server.drive(ctx, w, s.length(perfLength), s.perf)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +189,7 @@ func (s *sampler) takePerf(ctx context.Context, one *session, w workload.Workloa
 	if err != nil {
 		return nil, err
 	}
-	r, err := newRecord(p, one.Name, w.Name, "perf ("+s.perf.event+")", o)
+	r, err := newRecord(p, server.Name, w.Name, "perf ("+s.perf.event+")", o)
 	if err == nil && r.kernelIsNameless() && !s.told {
 		s.told = true
 		s.tell("the kernel hides the names of its functions, so that its part is in whole system calls: sudo sysctl kernel.kptr_restrict=0 shows them")
@@ -210,14 +204,13 @@ func takeRunning(ctx context.Context, address string, length time.Duration) (*re
 	if strings.HasPrefix(address, ":") {
 		address = "127.0.0.1" + address
 	}
-	a := newAdmin(address)
-	defer a.close()
+	a := remoteAdmin(address)
 	before, err := a.counters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w; is that the -admin address of a stage that runs?", err)
 	}
 	begin := time.Now()
-	recording, err := a.record(ctx, int(math.Ceil(length.Seconds())))
+	recording, err := recordCPU(ctx, a, int(math.Ceil(length.Seconds())))
 	if err != nil {
 		return nil, err
 	}
@@ -229,9 +222,9 @@ func takeRunning(ctx context.Context, address string, length time.Duration) (*re
 	if err != nil {
 		return nil, err
 	}
-	o := outcome{counters: after.less(before), seconds: time.Since(begin).Seconds()}
-	if o.requests = o.counters.Total["requests"]; o.requests == 0 {
-		return nil, fmt.Errorf("%s at %s got no request in %.0f s: %w", after.Stage, address, o.seconds, errIdle)
+	o, err := outcomeOf(before, after, time.Since(begin).Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("%s at %s got no request in %.0f s: %w", after.Stage, address, o.seconds, err)
 	}
 	return newRecord(p, after.Stage, "running", goSource, o)
 }
@@ -244,7 +237,7 @@ type goRecorder struct {
 }
 
 func (r *goRecorder) start(ctx context.Context, s *session) (err error) {
-	r.recording, err = s.admin.record(ctx, r.seconds)
+	r.recording, err = recordCPU(ctx, s, r.seconds)
 	return err
 }
 
@@ -263,7 +256,7 @@ func (r *goRecorder) abandon() {}
 func (r *record) about() []string {
 	return []string{
 		fmt.Sprintf("%s on %s, by %s", r.server, r.workload, r.source),
-		fmt.Sprintf("%s samples of %s requests in %.1f s", thousands(r.samples), thousands(r.outcome.requests), r.outcome.seconds),
-		fmt.Sprintf("%.2f µs of server CPU per request", r.outcome.cpu()/1e3),
+		fmt.Sprintf("%s samples of %s requests in %.1f s", console.Thousands(r.samples), console.Thousands(r.outcome.requests), r.outcome.seconds),
+		fmt.Sprintf("%.2f µs of server CPU per request", r.outcome.cpuMicros()),
 	}
 }

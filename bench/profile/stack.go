@@ -78,7 +78,7 @@ func (r *record) kernelIsNameless() bool {
 // perRequest is what a weight comes to, in nanoseconds of the server's CPU time
 // per request. The kernel's clock gives the whole, the samples each part of it.
 func (r *record) perRequest(weight int64) float64 {
-	return float64(weight) / float64(r.weight) * r.outcome.cpu()
+	return float64(weight) / float64(r.weight) * r.outcome.cpuNanos()
 }
 
 // frames spells out a sample: an entry for each inlined function too.
@@ -105,7 +105,8 @@ func frames(s *profile.Sample) []frame {
 	return out
 }
 
-// kernelPrefix begins the name of a frame that stands for all that the kernel does in a system call.
+// kernelPrefix begins the name of a frame that stands for all that the kernel does in a system
+// call.
 const kernelPrefix = "kernel: "
 
 // enteredFrom is the system call that a stack ends in, "" if it does not.
@@ -144,7 +145,7 @@ var wrapperCalls = map[string]string{
 	"netpoll.timerfdSettime": "timerfd_settime", "netpoll.SetTimer": "timerfd_settime",
 	"netpoll.timerfdCreate": "timerfd_create", "netpoll.NewTimer": "timerfd_create",
 	"netpoll.accept4": "accept4", "netpoll.Accept": "accept4",
-	"netpoll.Close": "close", "netpoll.shutdown": "shutdown", "netpoll.ShutdownWrite": "shutdown",
+	"netpoll.Unacknowledged": "ioctl", "netpoll.Close": "close", "netpoll.shutdown": "shutdown", "netpoll.ShutdownWrite": "shutdown",
 }
 
 // runtimeCalls are the functions of the Go runtime that make one themselves.

@@ -6,19 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where there are
-// hardware counters, and what the kernel counts everywhere. No stages means all.
+// Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where
+// there are hardware counters, and what the kernel counts everywhere. No stages means all.
 func Stat(ctx context.Context, o Options, stages []string) error {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
@@ -74,29 +73,18 @@ type statCounts struct {
 }
 
 func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *statView, err error) {
-	s, err := l.begin(ctx, server)
+	recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
+	o, err := l.drive(ctx, server, w, length, recorder)
 	if err != nil {
 		return nil, err
-	}
-	defer func() {
-		if closeErr := s.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	recorder := &statRecorder{cpus: l.place.Own}
-	o, err := s.drive(ctx, w, length, recorder)
-	if err != nil {
-		return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
 	}
 	return &statView{server: server.Name, workload: w.Name, requests: o.requests, counts: recorder.counts}, nil
 }
 
 // statRecorder runs perf stat beside a server.
 type statRecorder struct {
-	cpus    []int
-	process *child.Child
-	control *perfControl
-	counts  statCounts
+	tool
+	counts statCounts
 }
 
 func (r *statRecorder) start(ctx context.Context, s *session) error {
@@ -104,45 +92,15 @@ func (r *statRecorder) start(ctx context.Context, s *session) error {
 	for _, e := range statEvents {
 		events = append(events, e.event)
 	}
-	control, files, err := newPerfControl()
-	if err != nil {
-		return err
-	}
-	r.control = control
-	r.process, err = child.Start(ctx, child.Command{Name: "perf stat", Path: "perf", CPUs: r.cpus, Files: files, Args: []string{
-		"stat", "-x", ",", "-e", strings.Join(events, ","), "-D", "-1", "--control", "fd:3,4", "-p", strconv.Itoa(s.PID()),
-	}})
-	if err != nil {
-		return err
-	}
-	if err := control.order("enable"); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.process.End()
-		return perfRefused(r.process.Complaints(), err)
-	}
-	return nil
+	return r.startPerf(ctx, s, "stat", "-x", ",", "-e", strings.Join(events, ","))
 }
 
 func (r *statRecorder) finish(context.Context) error {
-	if !r.process.Alive() {
-		return r.process.Obituary("")
+	err := r.stop()
+	if err == nil {
+		r.counts, err = parseStat(r.process.Stderr())
 	}
-	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
-		return err
-	}
-	var err error
-	r.counts, err = parseStat(r.process.Complaints())
 	return err
-}
-
-func (r *statRecorder) abandon() {
-	if r.process != nil {
-		r.process.End()
-		r.control.close()
-		r.process = nil
-	}
 }
 
 // parseStat reads what perf stat -x, prints: value, unit, event, and more. What
@@ -177,7 +135,7 @@ func parseStat(text string) (counts statCounts, err error) {
 func statTable(out io.Writer, views []*statView) {
 	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n%-18s", views[0].workload, "")
 	for _, v := range views {
-		fmt.Fprintf(out, " %9s", short(v.server))
+		fmt.Fprintf(out, " %9s", harness.ShortName(v.server))
 	}
 	fmt.Fprintln(out)
 	var missing []string

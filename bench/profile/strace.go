@@ -9,18 +9,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/qps-ladder/qps-ladder/bench/child"
 )
 
 // straceRecorder counts a server's system calls with strace. It slows the server
 // down tenfold, and changes nothing of what it asks for per request.
 type straceRecorder struct {
-	cpus    []int
-	folder  string
-	process *child.Child
-	calls   map[string]straceCount
+	tool
+	folder string
+	calls  map[string]straceCount
 }
 
 // straceCount is what strace says of one system call.
@@ -29,8 +25,6 @@ type straceCount struct {
 	errors int64
 	share  float64 // of the time that strace saw in system calls: its own cost is most of it
 }
-
-const straceLimit = 15 * time.Second
 
 // newStraceRecorder tells in its error why there is none, and what to do.
 func newStraceRecorder(cpus []int) (*straceRecorder, error) {
@@ -41,33 +35,17 @@ func newStraceRecorder(cpus []int) (*straceRecorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &straceRecorder{cpus: cpus, folder: folder}, nil
+	return &straceRecorder{tool: tool{cpus: cpus}, folder: folder}, nil
 }
 
-// start returns once every thread is traced.
-func (r *straceRecorder) start(ctx context.Context, s *session) (err error) {
-	r.process, err = child.Start(ctx, child.Command{
-		Name: "strace", Path: "strace", CPUs: r.cpus,
-		Args: []string{"-f", "-c", "-o", r.report(), "-p", strconv.Itoa(s.PID())},
-	})
-	if err != nil {
-		return err
-	}
-	if err = r.process.AwaitComplaint(ctx, "attached", straceLimit); err != nil {
-		if text := r.process.Complaints(); strings.Contains(text, "not permitted") {
-			err = errors.New("strace may not attach here: run as root, or sudo sysctl kernel.yama.ptrace_scope=0")
-		}
-	}
-	return err
+func (r *straceRecorder) start(ctx context.Context, s *session) error {
+	return r.startStrace(ctx, s, "-f", "-c", "-o", r.report())
 }
 
 func (r *straceRecorder) report() string { return filepath.Join(r.folder, "report") }
 
 func (r *straceRecorder) finish(context.Context) error {
-	if !r.process.Alive() {
-		return r.process.Obituary("")
-	}
-	if err := r.process.Stop(os.Interrupt, endLimit); err != nil {
+	if err := r.stop(); err != nil {
 		return err
 	}
 	text, err := os.ReadFile(r.report())
@@ -76,13 +54,6 @@ func (r *straceRecorder) finish(context.Context) error {
 	}
 	r.calls, err = parseStrace(string(text))
 	return err
-}
-
-func (r *straceRecorder) abandon() {
-	if r.process != nil {
-		r.process.End()
-		r.process = nil
-	}
 }
 
 func (r *straceRecorder) remove() { os.RemoveAll(r.folder) }

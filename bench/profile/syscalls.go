@@ -12,12 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Syscalls counts the system calls per request of stages: their own counters, beside them what strace counts
-// where it is installed, and for a single stage what perf saw where it is allowed. No stages means all.
+// Syscalls counts the system calls per request of stages: their own counters, beside them what
+// strace counts where it is installed, and for a single stage what perf saw where it is allowed. No
+// stages means all.
 func Syscalls(ctx context.Context, o Options, stages []string) error {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -76,37 +79,9 @@ const (
 	eachLength = 500 * time.Millisecond
 )
 
-// ownCalls are the system calls that a server counts itself, and by which of its
-// counters.
-var ownCalls = []struct {
-	name  string
-	count func(map[string]int64) int64
-}{
-	{"recvfrom", counter("reads")},
-	{"sendto", func(c map[string]int64) int64 { return c["writes"] - c["vectored_writes"] }},
-	{"sendmsg", counter("vectored_writes")},
-	{"epoll_pwait", counter("epoll_waits")},
-	{"epoll_ctl", counter("epoll_ctls")},
-	{"timerfd_settime", counter("timerfd_settimes")},
-	{"write", counter("eventfd_writes")},
-	{"accept4", counter("accepts")},
-	{"timerfd_create", counter("timerfd_creates")},
-	{"shutdown", counter("shutdowns")},
-	{"close", counter("closes")},
-}
-
-func counter(name string) func(map[string]int64) int64 {
-	return func(c map[string]int64) int64 { return c[name] }
-}
-
 // isOwn tells whether the server counts a system call.
 func isOwn(name string) bool {
-	for _, c := range ownCalls {
-		if c.name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(harness.SystemCalls, func(c harness.SystemCall) bool { return c.Name() == name })
 }
 
 // callView is one run of one server as its counters, strace and perf saw it.
@@ -122,15 +97,6 @@ type callView struct {
 
 // countCalls drives a server once while all look on. strace and perf may be nil.
 func (l *lab) countCalls(ctx context.Context, server run.Server, w workload.Workload, length time.Duration, strace *straceRecorder, perf *perfRecorder) (v *callView, err error) {
-	s, err := l.begin(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if closeErr := s.close(); err == nil {
-			err = closeErr
-		}
-	}()
 	var recorders []recorder
 	if strace != nil {
 		recorders = append(recorders, strace)
@@ -138,13 +104,14 @@ func (l *lab) countCalls(ctx context.Context, server run.Server, w workload.Work
 	if perf != nil {
 		recorders = append(recorders, perf)
 	}
-	o, err := s.drive(ctx, w, length, recorders...)
+	o, err := l.drive(ctx, server, w, length, recorders...)
 	if err != nil {
-		return nil, fmt.Errorf("%s on %s: %w", server.Name, w.Name, err)
+		return nil, err
 	}
 	v = &callView{server: server.Name, workload: w.Name, outcome: o, own: map[string]int64{}}
-	for _, c := range ownCalls {
-		v.own[c.name] = c.count(o.counters.Total)
+	counts := o.counters.Counts()
+	for _, c := range harness.SystemCalls {
+		v.own[c.Name()] = harness.CallsOf(c, counts)
 	}
 	if w.Reconnect {
 		v.queued = 2 * int64(w.Connections) // two epoll_ctl each, one for its timer
@@ -250,9 +217,9 @@ const waitCall = "epoll_pwait"
 // gives to one of them.
 func (v *callView) straceShare(name string) string {
 	var sum float64
-	for _, c := range ownCalls {
-		if c.name != waitCall {
-			sum += v.strace[c.name].share
+	for _, c := range harness.SystemCalls {
+		if c.Name() != waitCall {
+			sum += v.strace[c.Name()].share
 		}
 	}
 	if sum == 0 || name == waitCall {
@@ -264,7 +231,7 @@ func (v *callView) straceShare(name string) string {
 // text shows one run from all sides.
 func (v *callView) text(out io.Writer) {
 	requests := float64(v.outcome.requests)
-	fmt.Fprintf(out, "System calls of %s on %s, per request; %s requests\n\n", short(v.server), v.workload, thousands(v.outcome.requests))
+	fmt.Fprintf(out, "System calls of %s on %s, per request; %s requests\n\n", harness.ShortName(v.server), v.workload, console.Thousands(v.outcome.requests))
 	fmt.Fprintf(out, "%-16s %12s", "", "its counters")
 	if v.strace != nil {
 		fmt.Fprintf(out, " %8s %12s", "strace", "strace: time")
@@ -274,20 +241,20 @@ func (v *callView) text(out io.Writer) {
 	}
 	fmt.Fprintln(out)
 	var sum, traced int64
-	for _, c := range ownCalls {
-		n := v.own[c.name]
+	for _, c := range harness.SystemCalls {
+		n := v.own[c.Name()]
 		if n == 0 {
 			continue // strace may have seen the runtime make some
 		}
 		sum += n
-		traced += v.strace[c.name].calls
-		fmt.Fprintf(out, "%-16s %12.3f", c.name, float64(n)/requests)
+		traced += v.strace[c.Name()].calls
+		fmt.Fprintf(out, "%-16s %12.3f", c.Name(), float64(n)/requests)
 		if v.strace != nil {
-			fmt.Fprintf(out, " %8.3f %12s", float64(v.strace[c.name].calls)/requests, v.straceShare(c.name))
+			fmt.Fprintf(out, " %8.3f %12s", float64(v.strace[c.Name()].calls)/requests, v.straceShare(c.Name()))
 		}
 		if v.perf != nil {
-			share := float64(v.perf.samples[c.name]) / math.Max(1, float64(v.perf.inCalls()))
-			fmt.Fprintf(out, " %10s %13s", percent(share), thousands(v.perf.samples[c.name]))
+			share := float64(v.perf.samples[c.Name()]) / math.Max(1, float64(v.perf.inCalls()))
+			fmt.Fprintf(out, " %10s %13s", percent(share), console.Thousands(v.perf.samples[c.Name()]))
 		}
 		fmt.Fprintln(out)
 	}
@@ -314,7 +281,7 @@ func (v *callView) notes() (out []string) {
 	more := v.surplus()
 	switch {
 	case name != "":
-		out = append(out, fmt.Sprintf("The two counts differ by %s calls of %s, and should not.", thousands(worst), name))
+		out = append(out, fmt.Sprintf("The two counts differ by %s calls of %s, and should not.", console.Thousands(worst), name))
 	case v.outcome.requests < 10*slack:
 		out = append(out, "These are too few requests to compare the counts by: --duration 10s makes more.")
 	case len(more) == 0:
@@ -329,7 +296,7 @@ func (v *callView) notes() (out []string) {
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(v.strace)) {
 		if v.own[name] == 0 {
-			others = append(others, fmt.Sprintf("%s %s", name, thousands(v.strace[name].calls)))
+			others = append(others, fmt.Sprintf("%s %s", name, console.Thousands(v.strace[name].calls)))
 		}
 	}
 	if len(others) > 0 {
@@ -338,7 +305,7 @@ func (v *callView) notes() (out []string) {
 	out = append(out, "strace: time is mostly strace's own, about the same for every call: it finds what is called often.")
 	if v.perf != nil {
 		out = append(out,
-			fmt.Sprintf("perf: time is what the samples say once the tracing itself is left out (%s of all %s samples): it finds what takes long.", percent(float64(v.perf.tracing)/float64(v.perf.all)), thousands(v.perf.all)),
+			fmt.Sprintf("perf: time is what the samples say once the tracing itself is left out (%s of all %s samples): it finds what takes long.", percent(float64(v.perf.tracing)/float64(v.perf.all)), console.Thousands(v.perf.all)),
 			"A call that strace puts high and perf low is short and frequent. Count it with strace, weigh it with perf.")
 	}
 	return out
@@ -363,13 +330,13 @@ func (v *callView) explained(name string) int64 {
 
 // disagreement finds the call whose counts differ by more than can be explained.
 func (v *callView) disagreement() (worst int64, name string) {
-	for _, c := range ownCalls {
-		difference := v.strace[c.name].calls - v.own[c.name]
+	for _, c := range harness.SystemCalls {
+		difference := v.strace[c.Name()].calls - v.own[c.Name()]
 		if difference < 0 {
 			difference = -difference
 		}
-		if difference > v.explained(c.name) && difference > worst {
-			worst, name = difference, c.name
+		if difference > v.explained(c.Name()) && difference > worst {
+			worst, name = difference, c.Name()
 		}
 	}
 	return worst, name
@@ -377,9 +344,9 @@ func (v *callView) disagreement() (worst int64, name string) {
 
 // surplus lists by how many calls strace has more than the server counts.
 func (v *callView) surplus() (out []string) {
-	for _, c := range ownCalls {
-		if n := v.strace[c.name].calls - v.own[c.name]; n > 0 && v.own[c.name] > 0 {
-			out = append(out, fmt.Sprintf("%s %s", c.name, thousands(n)))
+	for _, c := range harness.SystemCalls {
+		if n := v.strace[c.Name()].calls - v.own[c.Name()]; n > 0 && v.own[c.Name()] > 0 {
+			out = append(out, fmt.Sprintf("%s %s", c.Name(), console.Thousands(n)))
 		}
 	}
 	return out
@@ -390,7 +357,7 @@ func (v *callView) surplus() (out []string) {
 func callTable(out io.Writer, views, traced []*callView) {
 	fmt.Fprintf(out, "System calls per request on %s, by the servers' own counters\n\n%-22s", views[0].workload, "")
 	for _, v := range views {
-		fmt.Fprintf(out, " %8s", short(v.server))
+		fmt.Fprintf(out, " %8s", harness.ShortName(v.server))
 	}
 	fmt.Fprintln(out)
 	row := func(name string, views []*callView, value func(*callView) float64) {
@@ -404,9 +371,9 @@ func callTable(out io.Writer, views, traced []*callView) {
 		}
 		fmt.Fprintln(out)
 	}
-	for _, c := range ownCalls {
-		if slices.ContainsFunc(views, func(v *callView) bool { return v.own[c.name] > 0 }) {
-			row(c.name, views, func(v *callView) float64 { return float64(v.own[c.name]) / float64(v.outcome.requests) })
+	for _, c := range harness.SystemCalls {
+		if slices.ContainsFunc(views, func(v *callView) bool { return v.own[c.Name()] > 0 }) {
+			row(c.Name(), views, func(v *callView) float64 { return float64(v.own[c.Name()]) / float64(v.outcome.requests) })
 		}
 	}
 	all := func(v *callView) float64 {
@@ -420,7 +387,7 @@ func callTable(out io.Writer, views, traced []*callView) {
 	fmt.Fprintln(out)
 	row("reads in vain", views, func(v *callView) float64 { return v.outcome.perRequest("read_agains") })
 	row("events per wait", views, func(v *callView) float64 {
-		return float64(v.outcome.counters.Total["events"]) / math.Max(1, float64(v.outcome.counters.Total["epoll_waits"]))
+		return float64(v.outcome.counters.Total.Events) / math.Max(1, float64(v.outcome.counters.Total.EpollWaits))
 	})
 	row("thread hand-offs", views, func(v *callView) float64 { return v.outcome.perRequest("handoffs") })
 	if len(traced) > 0 {
@@ -428,8 +395,8 @@ func callTable(out io.Writer, views, traced []*callView) {
 		row("traced: all, counters", traced, all)
 		row("traced: all, strace", traced, func(v *callView) float64 {
 			var sum int64
-			for _, c := range ownCalls {
-				sum += v.strace[c.name].calls
+			for _, c := range harness.SystemCalls {
+				sum += v.strace[c.Name()].calls
 			}
 			return float64(sum) / float64(v.outcome.requests)
 		})
@@ -438,7 +405,7 @@ func callTable(out io.Writer, views, traced []*callView) {
 		for _, v := range traced {
 			if worst, name := v.disagreement(); name != "" {
 				agree = false
-				say(out, "", "  ", fmt.Sprintf("%s: strace and the counters differ by %s calls of %s, and should not.", short(v.server), thousands(worst), name))
+				say(out, "", "  ", fmt.Sprintf("%s: strace and the counters differ by %s calls of %s, and should not.", harness.ShortName(v.server), console.Thousands(worst), name))
 			}
 		}
 		if agree {
@@ -452,8 +419,8 @@ func callTable(out io.Writer, views, traced []*callView) {
 // mostSurplus is by how many calls strace has more of any call, at the most.
 func mostSurplus(views []*callView) (most int64) {
 	for _, v := range views {
-		for _, c := range ownCalls {
-			most = max(most, v.strace[c.name].calls-v.own[c.name])
+		for _, c := range harness.SystemCalls {
+			most = max(most, v.strace[c.Name()].calls-v.own[c.Name()])
 		}
 	}
 	return most

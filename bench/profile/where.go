@@ -14,13 +14,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Where records stages under load and prints on what each spends its CPU time, per request. The table is
-// written to o.Folder too, and returned. With guess it asks on in first what will be the largest part.
-// profiler is any but ProfilerBoth. No stages means all.
+// Where records stages under load and prints on what each spends its CPU time, per request. The
+// table is written to o.Folder too, and returned. With guess it asks on in first what will be the
+// largest part. profiler is any but ProfilerBoth. No stages means all.
 func Where(ctx context.Context, o Options, stages []string, profiler string, guess bool, in io.Reader) (*WhereTable, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -42,7 +44,7 @@ func Where(ctx context.Context, o Options, stages []string, profiler string, gue
 		return nil, err
 	}
 	table := newWhereTable(sides)
-	table.text(o.Out, columnsOf(o.Out))
+	table.text(o.Out, console.Columns(o.Out))
 	table.judge(o.Out, guesses)
 	return table, table.write(l.out, o.Tell)
 }
@@ -60,20 +62,20 @@ type WhereTable struct {
 
 // WhereServer is one server's CPU time, in µs per request.
 type WhereServer struct {
-	Server   string     `json:"server"`
-	Requests int64      `json:"requests"`
-	Samples  int64      `json:"samples"`
-	CPU      float64    `json:"cpu_us_per_request"`
-	Rows     []WhereRow `json:"rows"` // of every category, in their order
+	Server    string     `json:"server"`
+	Requests  int64      `json:"requests"`
+	Samples   int64      `json:"samples"`
+	CPUMicros float64    `json:"cpu_us_per_request"`
+	Rows      []WhereRow `json:"rows"` // of every category, in their order
 }
 
 // WhereRow is what one server spends on one category.
 type WhereRow struct {
-	Category string  `json:"category"`
-	CPU      float64 `json:"cpu_us_per_request"`
-	Share    float64 `json:"share"`   // of the server's CPU time
-	Ceiling  float64 `json:"ceiling"` // what the server would gain if this cost nothing: 0.25 is a quarter
-	Error    float64 `json:"error"`   // of the share, two standard errors
+	Category  string  `json:"category"`
+	CPUMicros float64 `json:"cpu_us_per_request"`
+	Share     float64 `json:"share"`   // of the server's CPU time
+	Ceiling   float64 `json:"ceiling"` // what the server would gain if this cost nothing: 0.25 is a quarter
+	Error     float64 `json:"error"`   // of the share, two standard errors
 }
 
 const (
@@ -103,11 +105,11 @@ func newWhereTable(sides [][]*record) *WhereTable {
 	for _, records := range sides {
 		r := records[len(records)-1]
 		t.Workload, t.Source = r.workload, r.source
-		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPU: r.outcome.cpu() / 1e3}
+		c := WhereServer{Server: r.server, Requests: r.outcome.requests, Samples: r.samples, CPUMicros: r.outcome.cpuMicros()}
 		for i, part := range r.split() {
-			share := part / r.outcome.cpu()
+			share := part / r.outcome.cpuNanos()
 			c.Rows = append(c.Rows, WhereRow{
-				Category: category(i).String(), CPU: part / 1e3, Share: share, Ceiling: ceiling(share),
+				Category: category(i).String(), CPUMicros: part / 1e3, Share: share, Ceiling: ceiling(share),
 				Error: 2 * math.Sqrt(share*(1-share)/float64(r.samples)),
 			})
 		}
@@ -130,7 +132,7 @@ func (c WhereServer) largest() category {
 // shown are the categories that anybody spends anything on.
 func (t *WhereTable) shown() (out []category) {
 	for i := range categories {
-		if slices.ContainsFunc(t.Servers, func(c WhereServer) bool { return c.Rows[i].CPU > 0 }) {
+		if slices.ContainsFunc(t.Servers, func(c WhereServer) bool { return c.Rows[i].CPUMicros > 0 }) {
 			out = append(out, category(i))
 		}
 	}
@@ -182,7 +184,7 @@ func (t *WhereTable) text(out io.Writer, columns int) {
 func (t *WhereTable) part(out io.Writer, servers []WhereServer) {
 	fmt.Fprintf(out, "%-*s", nameWidth, "")
 	for _, c := range servers {
-		fmt.Fprintf(out, "  %16s", short(c.Server))
+		fmt.Fprintf(out, "  %16s", harness.ShortName(c.Server))
 	}
 	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
 	for range servers {
@@ -193,24 +195,24 @@ func (t *WhereTable) part(out io.Writer, servers []WhereServer) {
 		fmt.Fprintf(out, "%-*s", nameWidth, i)
 		for _, c := range servers {
 			row := c.Rows[i]
-			if row.CPU == 0 {
+			if row.CPUMicros == 0 {
 				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
 				continue
 			}
-			fmt.Fprintf(out, "  %5s %4s %5s", micro(row.CPU), percent(row.Share), "+"+percent(row.Ceiling))
+			fmt.Fprintf(out, "  %5s %4s %5s", micro(row.CPUMicros), percent(row.Share), "+"+percent(row.Ceiling))
 		}
 		fmt.Fprintln(out)
 	}
 	fmt.Fprintf(out, "%-*s", nameWidth, "all")
 	for _, c := range servers {
-		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPU), "100%", "")
+		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPUMicros), "100%", "")
 	}
 	fmt.Fprintln(out)
 	for _, g := range groups {
 		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
 		for _, c := range servers {
 			part := c.sum(g.has)
-			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPU), "")
+			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPUMicros), "")
 		}
 		fmt.Fprintln(out)
 	}
@@ -230,7 +232,7 @@ var groups = []struct {
 func (c WhereServer) sum(has func(category) bool) (sum float64) {
 	for i, row := range c.Rows {
 		if has(category(i)) {
-			sum += row.CPU
+			sum += row.CPUMicros
 		}
 	}
 	return sum
@@ -250,7 +252,7 @@ func (t *WhereTable) notes() []string {
 	}
 	out := []string{
 		"ceil.: how much faster the server would be if that part cost nothing at all (Amdahl). No change to it can bring more.",
-		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", thousands(least), 100*worst),
+		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", console.Thousands(least), 100*worst),
 	}
 	if least < fewSamples {
 		out = append(out, "These are few samples, too few for the small parts: --duration 20s takes more.")
@@ -263,33 +265,24 @@ func (t *WhereTable) notes() []string {
 	return out
 }
 
-// thousands writes a whole number with separators.
-func thousands(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
 // markdown is the table for a document: µs and part of each server.
 func (t *WhereTable) markdown(out io.Writer) error {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s: µs, part of the whole, and the ceiling of what a change there can bring.\n\n| |", t.Workload, t.Source)
 	for _, c := range t.Servers {
-		fmt.Fprintf(out, " %s |", short(c.Server))
+		fmt.Fprintf(out, " %s |", harness.ShortName(c.Server))
 	}
 	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(t.Servers))+"\n")
 	for _, i := range t.shown() {
 		fmt.Fprintf(out, "| %s |", i)
 		for _, c := range t.Servers {
 			row := c.Rows[i]
-			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPU, percent(row.Share), percent(row.Ceiling))
+			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPUMicros, percent(row.Share), percent(row.Ceiling))
 		}
 		fmt.Fprintln(out)
 	}
 	fmt.Fprint(out, "| **all** |")
 	for _, c := range t.Servers {
-		fmt.Fprintf(out, " **%.2f** |", c.CPU)
+		fmt.Fprintf(out, " **%.2f** |", c.CPUMicros)
 	}
 	fmt.Fprintln(out)
 	for _, line := range t.notes() {
@@ -378,7 +371,7 @@ func (t *WhereTable) judge(out io.Writer, guesses map[string]category) {
 		}
 		largest := c.largest()
 		if guessed == largest {
-			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", short(c.Server), largest, percent(c.Rows[largest].Share)))
+			say(out, "", "  ", fmt.Sprintf("%s: right, %s is the largest, with %s.", harness.ShortName(c.Server), largest, percent(c.Rows[largest].Share)))
 			continue
 		}
 		place := 1
@@ -388,6 +381,6 @@ func (t *WhereTable) judge(out io.Writer, guesses map[string]category) {
 			}
 		}
 		say(out, "", "  ", fmt.Sprintf("%s: the largest is %s, with %s. You guessed %s: %s, number %d. An optimisation of it could bring at most +%s.",
-			short(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
+			harness.ShortName(c.Server), largest, percent(c.Rows[largest].Share), guessed, percent(c.Rows[guessed].Share), place, percent(c.Rows[guessed].Ceiling)))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -22,20 +23,20 @@ func TestWhereTable(t *testing.T) {
 		var cpu, share float64
 		require.Len(t, c.Rows, categories)
 		for _, row := range c.Rows {
-			cpu += row.CPU
+			cpu += row.CPUMicros
 			share += row.Share
 			require.InDelta(t, ceiling(row.Share), row.Ceiling, 1e-12)
 		}
-		require.InEpsilon(t, c.CPU, cpu, 1e-9)
+		require.InEpsilon(t, c.CPUMicros, cpu, 1e-9)
 		require.InEpsilon(t, 1, share, 1e-9)
-		require.InEpsilon(t, c.CPU, c.sum(category.isKernel)+c.sum(category.isRuntime)+c.sum(groups[2].has), 1e-9)
+		require.InEpsilon(t, c.CPUMicros, c.sum(category.isKernel)+c.sum(category.isRuntime)+c.sum(groups[2].has), 1e-9)
 	}
-	require.InEpsilon(t, 2*table.Servers[1].CPU, table.Servers[0].CPU, 1e-9)
+	require.InEpsilon(t, 2*table.Servers[1].CPUMicros, table.Servers[0].CPUMicros, 1e-9)
 
 	var out strings.Builder
 	table.text(&out, 0)
 	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, len([]rune(line)), lineWidth+1, line)
+		require.LessOrEqual(t, len([]rune(line)), console.Width+1, line)
 	}
 	require.Regexp(t, `(?m)^all +20\.00 100% +10\.00 100%`, out.String())
 	require.Contains(t, out.String(), "Amdahl")
@@ -70,7 +71,7 @@ func TestWhereTableFitsATerminal(t *testing.T) {
 		table.text(&out, columns)
 		require.Regexp(t, want, out.String(), columns)
 		require.Equal(t, 6, strings.Count(out.String(), "100%"), columns)
-		if columns < lineWidth {
+		if columns < console.Width {
 			continue
 		}
 		for line := range strings.Lines(out.String()) {
@@ -106,7 +107,7 @@ func TestGuessing(t *testing.T) {
 	require.Contains(t, out.String(), `"x" is no number from 1 to`)
 	list, _, _ := strings.Cut(out.String(), "The largest part")
 	for line := range strings.Lines(list) {
-		require.LessOrEqual(t, len([]rune(line)), lineWidth+1, line)
+		require.LessOrEqual(t, len([]rune(line)), console.Width+1, line)
 	}
 	out.Reset()
 	table.judge(&out, guesses)
@@ -142,4 +143,4 @@ func (i interrupter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func itoa(n int) string { return thousands(int64(n)) }
+func itoa(n int) string { return console.Thousands(int64(n)) }

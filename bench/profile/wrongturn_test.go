@@ -8,10 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 const testRoot = "../.."
@@ -56,22 +58,20 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 	}
 	all, err := readTurns(testRoot)
 	require.NoError(t, err)
-	stages, err := run.Stages(testRoot)
-	require.NoError(t, err)
 	for _, turn := range all {
 		t.Run(turn.Name, func(t *testing.T) {
 			t.Parallel()
-			folder, err := run.PickStage(stages, turn.Stage)
+			folder, err := harness.FindStage(testRoot, turn.Stage)
 			require.NoError(t, err)
 			// go vet compiles everything but does not link, which would be most of the time.
-			compile := func(edits []edit, folders ...string) {
+			compile := func(edits []harness.Edit, folders ...string) {
 				t.Helper()
-				o := newOverlay(testRoot)
-				require.NoError(t, o.apply(edits))
+				source, err := harness.Variant{Stage: turn.Stage, Change: harness.Change{Edits: edits}}.Source(t.Context(), testRoot)
+				require.NoError(t, err)
 				if b := turn.Benchmark; b != nil {
-					o.files[b.Folder+"/wrong_turn_test.go"] = b.Text
+					source.Others[b.Folder+"/wrong_turn_test.go"] = []byte(b.Text)
 				}
-				_, err := o.goCommand(t.Context(), append([]string{"vet"}, folders...)...)
+				_, err = source.Go(t.Context(), append([]string{"vet"}, folders...)...)
 				require.NoError(t, err)
 			}
 			folders := []string{"./" + folder}
@@ -91,38 +91,28 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 	}
 }
 
-func TestEditMustFit(t *testing.T) {
-	o := newOverlay(testRoot)
-	err := o.apply([]edit{{File: "bench/profile/doc.go", Old: "package profile\n", New: "package elsewhere\n"}})
-	require.NoError(t, err)
-	require.Contains(t, o.files["bench/profile/doc.go"], "package elsewhere")
-	require.ErrorContains(t, newOverlay(testRoot).apply([]edit{{File: "bench/profile/doc.go", Old: "no such text"}}), "0 times, not once")
-	require.ErrorContains(t, newOverlay(testRoot).apply([]edit{{File: "bench/profile/doc.go", Old: "e"}}), "not once")
-	require.Error(t, newOverlay(testRoot).apply([]edit{{File: "no/such/file.go"}}))
-}
-
 // ratio is one with an interval of the given bounds.
-func ratio(head, base, w string, metric report.Metric, low, median, high float64) report.Ratio {
-	return report.Ratio{
-		Kind: report.Pair, Workload: w, Metric: metric, Head: head, Base: base,
+func ratio(head, base, w string, metric results.Metric, low, median, high float64) results.Ratio {
+	return results.Ratio{
+		Kind: results.Pair, Workload: w, Metric: metric, Head: head, Base: base,
 		Ratio: stats.Interval{Low: low, Median: median, High: high, Rounds: 8, Confidence: 0.95},
 	}
 }
 
-func noise(base, w string, bound float64) []report.Ratio {
-	a := ratio(base+run.Again, base, w, report.Speed, 1-bound, 1, 1+bound)
-	b := ratio(base+run.Again, base, w, report.CPU, 1-bound, 1, 1+bound)
-	a.Kind, b.Kind = report.Noise, report.Noise
-	return []report.Ratio{a, b}
+func noise(base, w string, bound float64) []results.Ratio {
+	a := ratio(base+run.Again, base, w, results.RequestsPerSecond, 1-bound, 1, 1+bound)
+	b := ratio(base+run.Again, base, w, results.ServerCPU, 1-bound, 1, 1+bound)
+	a.Kind, b.Kind = results.Noise, results.Noise
+	return []results.Ratio{a, b}
 }
 
 func TestVerdicts(t *testing.T) {
 	w := []workload.Workload{{Name: "hello"}}
-	j := &journey{turn: turn{Expect: expectSame}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
+	j := &experiment{turn: wrongTurn{Expect: expectSame}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
 	verdict := func(speed, cpu [3]float64, bound float64) string {
-		d := &report.Document{Ratios: append(noise("stage5", "hello", bound),
-			ratio("with it", "stage5", "hello", report.Speed, speed[0], speed[1], speed[2]),
-			ratio("with it", "stage5", "hello", report.CPU, cpu[0], cpu[1], cpu[2]))}
+		d := &results.Document{Ratios: append(noise("stage5", "hello", bound),
+			ratio("with it", "stage5", "hello", results.RequestsPerSecond, speed[0], speed[1], speed[2]),
+			ratio("with it", "stage5", "hello", results.ServerCPU, cpu[0], cpu[1], cpu[2]))}
 		return strings.Join(j.verdict(d, w), "\n")
 	}
 	level, slower := [3]float64{0.99, 1, 1.01}, [3]float64{0.88, 0.9, 0.92}
@@ -139,16 +129,16 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestVerdictOfParts(t *testing.T) {
-	j := &journey{
-		turn:    turn{Expect: expectAddsUp, Parts: []part{{Name: "one", What: "the first"}, {Name: "two", What: "the second"}}},
+	j := &experiment{
+		turn:    wrongTurn{Expect: expectAddsUp, Parts: []part{{Name: "one", What: "the first"}, {Name: "two", What: "the second"}}},
 		base:    run.Server{Name: "stage5"},
 		changed: run.Server{Name: "stopped early"},
 		single:  []run.Server{{Name: "only one"}, {Name: "only two"}},
 	}
-	d := &report.Document{Ratios: append(noise("stopped early", "hello", 0.01),
-		ratio("only one", "stopped early", "hello", report.CPU, 0.97, 0.99, 1.01),
-		ratio("only two", "stopped early", "hello", report.CPU, 0.96, 0.97, 0.98),
-		ratio("all of them", "stopped early", "hello", report.CPU, 0.95, 0.96, 0.97))}
+	d := &results.Document{Ratios: append(noise("stopped early", "hello", 0.01),
+		ratio("only one", "stopped early", "hello", results.ServerCPU, 0.97, 0.99, 1.01),
+		ratio("only two", "stopped early", "hello", results.ServerCPU, 0.96, 0.97, 0.98),
+		ratio("all of them", "stopped early", "hello", results.ServerCPU, 0.95, 0.96, 0.97))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
 	require.Contains(t, text, "alone, 1 of the 2 can be told from noise; all of them together can.")
 	require.Contains(t, text, "only one: -1.0%, lost in noise: the first")
@@ -165,10 +155,10 @@ func TestVerdictOfParts(t *testing.T) {
 // What is smaller than noise is no confirmation either, although its interval
 // excludes that there is no difference.
 func TestVerdictGoesByTheNoise(t *testing.T) {
-	j := &journey{turn: turn{Expect: expectWorse}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
-	d := &report.Document{Ratios: append(noise("stage5", "hello", 0.2),
-		ratio("with it", "stage5", "hello", report.Speed, 0.94, 0.95, 0.96),
-		ratio("with it", "stage5", "hello", report.CPU, 1.04, 1.05, 1.06))}
+	j := &experiment{turn: wrongTurn{Expect: expectWorse}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
+	d := &results.Document{Ratios: append(noise("stage5", "hello", 0.2),
+		ratio("with it", "stage5", "hello", results.RequestsPerSecond, 0.94, 0.95, 0.96),
+		ratio("with it", "stage5", "hello", results.ServerCPU, 1.04, 1.05, 1.06))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
 	require.Contains(t, text, "no larger than noise")
 	require.NotContains(t, text, "That is what was to be expected")
@@ -205,7 +195,7 @@ func TestCallAroundSending(t *testing.T) {
 }
 
 func TestSentencesFitTheLine(t *testing.T) {
-	j := &journey{stage: "stage5-speculative-read", base: run.Server{Name: "stage5"}}
+	j := &experiment{stage: "stage5-speculative-read", base: run.Server{Name: "stage5"}}
 	var out strings.Builder
 	j.out = &out
 	j.say("%s", strings.Repeat("seven letters ", 40))
@@ -216,7 +206,7 @@ func TestSentencesFitTheLine(t *testing.T) {
 		j.paragraph("Why it looks right", turn.Belief)
 	}
 	for line := range strings.Lines(out.String()) {
-		require.LessOrEqual(t, len([]rune(line)), lineWidth+1, line)
+		require.LessOrEqual(t, len([]rune(line)), console.Width+1, line)
 	}
 	require.Equal(t, "stage5", j.called("stage5"))
 	require.Equal(t, "stage5 with router", j.called("with router"))

@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
 // CSV writes the rows, one line for each server under each workload, with the
 // names of the JSON's fields as header. Counters come last, by name.
-func (d *Document) CSV(out io.Writer) error {
+func CSV(out io.Writer, d *results.Document) error {
 	counters := map[string]bool{}
 	for _, r := range d.Rows {
 		for name := range r.Counters {
@@ -23,18 +24,18 @@ func (d *Document) CSV(out io.Writer) error {
 	names := slices.Sorted(maps.Keys(counters))
 	intervals := []struct {
 		name string
-		of   func(Row) stats.Interval
+		of   func(results.Row) stats.Interval
 	}{
-		{"requests_per_second", func(r Row) stats.Interval { return r.RequestsPerSecond }},
-		{"server_cpu_us_per_request", func(r Row) stats.Interval { return r.ServerCPU }},
-		{"client_cpu_us_per_request", func(r Row) stats.Interval { return r.ClientCPU }},
-		{"p50_us", func(r Row) stats.Interval { return r.P50 }},
-		{"p90_us", func(r Row) stats.Interval { return r.P90 }},
-		{"p99_us", func(r Row) stats.Interval { return r.P99 }},
-		{"p99.9_us", func(r Row) stats.Interval { return r.P999 }},
-		{"resident_bytes_per_connection", func(r Row) stats.Interval { return r.ResidentPerConnection }},
-		{"heap_bytes_per_connection", func(r Row) stats.Interval { return r.HeapPerConnection }},
-		{"held_bytes_per_connection", func(r Row) stats.Interval { return r.HeldPerConnection }},
+		{"requests_per_second", func(r results.Row) stats.Interval { return r.RequestsPerSecond }},
+		{"server_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ServerCPUMicros }},
+		{"client_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ClientCPUMicros }},
+		{"p50_us", func(r results.Row) stats.Interval { return r.P50Micros }},
+		{"p90_us", func(r results.Row) stats.Interval { return r.P90Micros }},
+		{"p99_us", func(r results.Row) stats.Interval { return r.P99Micros }},
+		{"p99.9_us", func(r results.Row) stats.Interval { return r.P999Micros }},
+		{"resident_bytes_per_connection", func(r results.Row) stats.Interval { return r.ResidentPerConnection }},
+		{"heap_bytes_per_connection", func(r results.Row) stats.Interval { return r.HeapPerConnection }},
+		{"held_bytes_per_connection", func(r results.Row) stats.Interval { return r.HeldPerConnection }},
 	}
 	header := []string{"server", "workload", "rounds"}
 	for _, i := range intervals {
@@ -59,7 +60,7 @@ func (d *Document) CSV(out io.Writer) error {
 		for _, n := range r.Errors {
 			failures += n
 		}
-		line = append(line, figure(r.UserCPU.Median), figure(r.SystemCPU.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
+		line = append(line, figure(r.UserCPUMicros.Median), figure(r.SystemCPUMicros.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
 			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(r.Reconnects), fmt.Sprint(r.Unsent), fmt.Sprint(failures))
 		for _, name := range names {
 			text := ""

@@ -21,7 +21,7 @@ func TestCSVSaysWhatTheJSONSays(t *testing.T) {
 	}
 	d.Build("")
 	var out bytes.Buffer
-	require.NoError(t, d.CSV(&out))
+	require.NoError(t, CSV(&out, d))
 	lines, err := csv.NewReader(&out).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, lines, len(d.Rows)+1)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -21,27 +22,27 @@ const twin = "stage5-speculative-read again"
 
 // sample is a run of a made-up machine: every stage is a tenth faster than the
 // one before, exactly, and the machine drifts from round to round.
-func sample(rounds int) *Document {
-	d := &Document{
-		Schema: Schema, Version: Version, Created: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), Command: "ladder run", Ended: Complete,
-		Machine:   Machine{CPU: "Imaginary 9000", CPUs: 2, Kernel: "Linux 6.12.0", Go: "go1.26"},
-		Method:    Method{Layout: CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5, Warmup: 0.15, Took: 100},
-		Workloads: []Workload{{Name: "hello", Summary: "GET /", Connections: 100, Pipeline: 1}, {Name: "idle1k", Connections: 1, Idle: 1000, Pipeline: 1}},
+func sample(rounds int) *results.Document {
+	d := &results.Document{
+		Schema: results.Schema, Version: results.Version, Created: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), Command: "ladder run", Ended: results.Complete,
+		Machine:   results.Machine{CPU: "Imaginary 9000", CPUs: 2, Kernel: "Linux 6.12.0", Go: "go1.26"},
+		Method:    results.Method{Layout: results.CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5, Warmup: 0.15, Took: 100},
+		Workloads: []results.Workload{{Name: "hello", Summary: "GET /", Connections: 100, Pipeline: 1}, {Name: "idle1k", Connections: 1, Idle: 1000, Pipeline: 1}},
 	}
 	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K with more", "–"}
 	for i, s := range stages {
-		d.Servers = append(d.Servers, Server{Name: s, Published: published[i], Counters: true})
+		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: true})
 		if i > 0 {
 			d.Ratios = append(d.Ratios,
-				Ratio{Kind: Step, Workload: "hello", Metric: Speed, Head: s, Base: stages[i-1]},
-				Ratio{Kind: Total, Workload: "hello", Metric: Speed, Head: s, Base: stages[0]},
-				Ratio{Kind: Target, Workload: "hello", Metric: Speed, Head: s, Base: stages[i-1]})
+				results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: stages[i-1]},
+				results.Ratio{Kind: results.Total, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: stages[0]},
+				results.Ratio{Kind: results.Target, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: stages[i-1]})
 		}
 	}
-	d.Servers = append(d.Servers, Server{Name: twin, Counters: true})
+	d.Servers = append(d.Servers, results.Server{Name: twin, Counters: true})
 	d.Ratios = append(d.Ratios,
-		Ratio{Kind: Target, Workload: "idle1k", Metric: HeldMemory, Head: stages[5], Base: stages[4]},
-		Ratio{Kind: Noise, Workload: "hello", Metric: Speed, Head: twin, Base: stages[5]})
+		results.Ratio{Kind: results.Target, Workload: "idle1k", Metric: results.HeldMemory, Head: stages[5], Base: stages[4]},
+		results.Ratio{Kind: results.Noise, Workload: "hello", Metric: results.RequestsPerSecond, Head: twin, Base: stages[5]})
 	for round := 1; round <= rounds; round++ {
 		machine := 100_000 * (1 - 0.05*float64(round%3))
 		for i, s := range append(append([]string{}, stages...), twin) {
@@ -49,14 +50,14 @@ func sample(rounds int) *Document {
 			for range min(i, 5) {
 				speed *= 1.1
 			}
-			d.Measurements = append(d.Measurements, Measurement{
+			d.Measurements = append(d.Measurements, results.Measurement{
 				Round: round, Order: i + 1, Server: s, Workload: "hello", RequestsPerSecond: speed, Requests: uint64(speed / 2), Established: 100, Seconds: 0.5,
-				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPU: 8000, ClientCPU: 5000, ServerBusy: 1, ServerUserShare: 0.3,
+				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPUNanos: 8000, ClientCPUNanos: 5000, ServerBusy: 1, ServerUserShare: 0.3,
 				Counters: map[string]float64{"requests": 1, "reads": 1, "writes": 1, "vectored_writes": 1, "epoll_waits": 0.02, "heap_objects_allocated": 12, "handoffs": 1},
 			})
 		}
 		for i, held := range []float64{9472, 0} {
-			d.Measurements = append(d.Measurements, Measurement{Round: round, Order: 10, Server: stages[4+i], Workload: "idle1k", RequestsPerSecond: 5000, Established: 1001, Seconds: 0.1, HeldPerConnection: held})
+			d.Measurements = append(d.Measurements, results.Measurement{Round: round, Order: 10, Server: stages[4+i], Workload: "idle1k", RequestsPerSecond: 5000, Established: 1001, Seconds: 0.1, HeldPerConnection: held})
 		}
 	}
 	return d
@@ -66,23 +67,23 @@ func TestBuildFindsTheRatios(t *testing.T) {
 	d := sample(6)
 	d.Build("Published: elsewhere.")
 	for i, s := range stages[1:] {
-		r, ok := d.Find(Step, s)
+		r, ok := d.Find(results.Step, s)
 		require.True(t, ok)
 		require.InDelta(t, 1.1, r.Ratio.Median, 1e-9, "the drift is not in it")
 		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
 		require.Equal(t, "faster", r.Words())
-		total, _ := d.Find(Total, s)
+		total, _ := d.Find(results.Total, s)
 		require.Greater(t, total.Ratio.Median, 1+0.1*float64(i))
 	}
-	noise, ok := d.Find(Noise, twin)
+	noise, ok := d.Find(results.Noise, twin)
 	require.True(t, ok)
 	require.Equal(t, stats.CannotTell, noise.Verdict)
 
 	row, ok := d.Row(stages[0], "hello")
 	require.True(t, ok)
 	require.InDelta(t, 2.02, row.SystemCalls, 1e-9, "vectored writes are writes already")
-	require.Equal(t, 8.0, row.ServerCPU.Median)
-	require.Equal(t, 1200.0, row.P50.Median)
+	require.Equal(t, 8.0, row.ServerCPUMicros.Median)
+	require.Equal(t, 1200.0, row.P50Micros.Median)
 	require.Equal(t, 100, row.Established)
 	require.False(t, row.ClientBound, "shared CPUs have no idle time to go by")
 	_, ok = d.Row("stage9", "hello")
@@ -101,7 +102,7 @@ func TestTextFitsATerminal(t *testing.T) {
 		}
 		d.Build("Published: " + strings.Repeat("a long line about other machines ", 5))
 		var out bytes.Buffer
-		d.Text(&out)
+		Text(&out, d)
 		text := out.String()
 		for line := range strings.Lines(text) {
 			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, "%q", line)
@@ -121,7 +122,7 @@ func TestTextFitsATerminal(t *testing.T) {
 
 func TestClientBoundIsMarked(t *testing.T) {
 	d := sample(6)
-	d.Method.Layout = Split
+	d.Method.Layout = results.Split
 	for i := range d.Measurements {
 		if d.Measurements[i].Server == stages[5] {
 			d.Measurements[i].ServerBusy = 0.80
@@ -135,7 +136,7 @@ func TestClientBoundIsMarked(t *testing.T) {
 	row, _ = d.Row(stages[5], "idle1k")
 	require.False(t, row.ClientBound, "idle connections are not meant to keep a server busy")
 	var out bytes.Buffer
-	d.Text(&out)
+	Text(&out, d)
 	require.Contains(t, out.String(), "* Client-bound: stage5-speculative-read on hello kept its CPUs only 80% busy")
 	require.Regexp(t, `5 speculative-read +[0-9,]+\*`, out.String())
 }
@@ -156,12 +157,12 @@ func TestEveryColumnIsThere(t *testing.T) {
 	d.Build("")
 	row, _ := d.Row(stages[0], "hello")
 	require.InDelta(t, 50, row.RequestsPerWait, 1e-9)
-	require.InDelta(t, 2.4, row.UserCPU.Median, 1e-9)
-	require.InDelta(t, 5.6, row.SystemCPU.Median, 1e-9)
+	require.InDelta(t, 2.4, row.UserCPUMicros.Median, 1e-9)
+	require.InDelta(t, 5.6, row.SystemCPUMicros.Median, 1e-9)
 	require.Equal(t, []float64{40.5, 60}, row.LoopConnections)
 	require.InDelta(t, 4, row.GCCyclesPerSecond, 1e-9)
 	var out bytes.Buffer
-	d.Markdown(&out)
+	Markdown(&out, d)
 	for _, want := range []string{
 		"p99.9", "1.50 ms", "3.00 ms", "user µs", "estimated from ticks", "EAGAIN", "0.25", "req/wait", "50.0", "GC/s", "4.0", "12.3 MB", "connections",
 		"| 5,132 | 10,197 | 9,472 |", "Connections of each loop on hello", "| 40 60 | 1.5 |",
@@ -169,13 +170,13 @@ func TestEveryColumnIsThere(t *testing.T) {
 		require.Contains(t, out.String(), want)
 	}
 	out.Reset()
-	d.Text(&out)
+	Text(&out, d)
 	require.NotContains(t, out.String(), "EAGAIN", "the ladder on a terminal stays short")
 }
 
 func TestRateIsTold(t *testing.T) {
 	d := sample(6)
-	d.Method.Rate, d.Method.Layout = 1e6, Split
+	d.Method.Rate, d.Method.Layout = 1e6, results.Split
 	d.Measurements[0].Unsent = 7
 	d.Build("")
 	notes := strings.Join(d.Notes, "\n")
@@ -197,7 +198,7 @@ func TestErrorsAreNotHidden(t *testing.T) {
 	require.Contains(t, notes, "! stage1-reuseport on hello: only 98 of 100 connections were established")
 	require.Contains(t, notes, "! stage1-reuseport on hello: 2 × too many open files")
 	var out bytes.Buffer
-	d.Text(&out)
+	Text(&out, d)
 	require.Regexp(t, `0 naive +[0-9,]+!`, out.String())
 }
 
@@ -219,7 +220,7 @@ func TestDisturbancesAreTold(t *testing.T) {
 }
 
 func TestAgainstAnEarlierRun(t *testing.T) {
-	built := func(change func(*Document)) *Document {
+	built := func(change func(*results.Document)) *results.Document {
 		d := sample(6)
 		if change != nil {
 			change(d)
@@ -227,7 +228,7 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 		d.Build("")
 		return d
 	}
-	notes := func(d, other *Document) string {
+	notes := func(d, other *results.Document) string {
 		before := len(d.Notes)
 		d.Against(other)
 		return strings.Join(d.Notes[before:], "\n")
@@ -236,7 +237,7 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 	require.Equal(t, "The run of 2025-03-01 12:00 UTC agrees: all 9 ratios within 3%, the furthest apart by 0.0%.", notes(built(nil), built(nil)),
 		"what is a step and a target is one ratio")
 
-	slower := func(d *Document) {
+	slower := func(d *results.Document) {
 		for i := range d.Measurements {
 			if d.Measurements[i].Server == stages[1] {
 				d.Measurements[i].RequestsPerSecond *= 0.95
@@ -249,7 +250,7 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 		"What was different: nothing that this command can see (not the steal time, other processes, the source or the method).", notes(built(slower), built(nil)))
 
 	// Many are not all written out, and the largest come first.
-	upside := func(d *Document) {
+	upside := func(d *results.Document) {
 		for i := range d.Measurements {
 			if m := &d.Measurements[i]; m.Workload == "hello" {
 				m.RequestsPerSecond = 1e9 / m.RequestsPerSecond
@@ -261,7 +262,7 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 	require.Equal(t, 3, strings.Count(text, " then, "))
 
 	// Whatever was different is named.
-	text = notes(built(func(d *Document) {
+	text = notes(built(func(d *results.Document) {
 		slower(d)
 		for i := range d.Measurements {
 			m := &d.Measurements[i]
@@ -271,7 +272,7 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 			}
 		}
 		d.Machine.LoadAverage, d.Machine.Governor, d.Machine.Battery, d.Method.Seconds, d.Method.Revision = 3.5, "powersave", true, 0.2, "def"
-	}), built(func(d *Document) {
+	}), built(func(d *results.Document) {
 		for i := range d.Measurements {
 			d.Measurements[i].MHz = 3400
 		}
@@ -286,8 +287,8 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 	}
 
 	// Runs that were too short to tell say so.
-	wide := func(factor float64) func(*Document) {
-		return func(d *Document) {
+	wide := func(factor float64) func(*results.Document) {
+		return func(d *results.Document) {
 			for i, m := range d.Measurements {
 				if m.Server == stages[1] {
 					d.Measurements[i].RequestsPerSecond *= factor + 0.1*float64(m.Round%2)
@@ -298,11 +299,11 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 	text = notes(built(wide(0.95)), built(wide(1)))
 	require.Contains(t, text, "The rounds spread by up to 5%, and in all of these the intervals of both runs overlap: there the two do not contradict each other.")
 
-	other := built(func(d *Document) { d.Machine.Kernel = "Linux 5.4.0" })
+	other := built(func(d *results.Document) { d.Machine.Kernel = "Linux 5.4.0" })
 	require.EqualError(t, built(nil).Comparable(other), "the kernel: Linux 5.4.0 then, Linux 6.12.0 now")
 	require.NoError(t, built(nil).Comparable(built(nil)))
 	d := built(nil)
-	require.Empty(t, notes(d, &Document{}), "nothing in common")
+	require.Empty(t, notes(d, &results.Document{}), "nothing in common")
 }
 
 // On neither side of a ratio does a round without an answer count: 0 on the one
@@ -312,18 +313,18 @@ func TestARoundWithoutAnAnswerFavoursNobody(t *testing.T) {
 		d := sample(7)
 		for i := range d.Measurements {
 			if m := &d.Measurements[i]; m.Server == server && m.Round == 2 {
-				m.RequestsPerSecond, m.Requests, m.Latency, m.ServerCPU = 0, 0, load.Latency{}, 0
+				m.RequestsPerSecond, m.Requests, m.Latency, m.ServerCPUNanos = 0, 0, load.Latency{}, 0
 			}
 		}
 		d.Build("")
-		r, ok := d.Find(Step, stages[1])
+		r, ok := d.Find(results.Step, stages[1])
 		require.True(t, ok)
 		require.Equal(t, 6, r.Ratio.Rounds)
 		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
 		require.InDelta(t, 1.1, r.Ratio.High, 1e-9)
 		row, _ := d.Row(server, "hello")
-		require.Equal(t, 6, row.P50.Rounds)
-		require.Equal(t, 1200.0, row.P50.Low)
+		require.Equal(t, 6, row.P50Micros.Rounds)
+		require.Equal(t, 1200.0, row.P50Micros.Low)
 		require.Contains(t, strings.Join(d.Notes, "\n"), server+" on hello: in 1 of 7 rounds not one request was answered")
 	}
 }
@@ -350,13 +351,13 @@ func TestWriteAndRead(t *testing.T) {
 	folder := t.TempDir()
 	d := sample(6)
 	d.Build("")
-	paths, err := d.Write(folder, "ladder")
+	paths, err := Write(d, folder, "ladder")
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(folder, "ladder.json"), filepath.Join(folder, "ladder.md")}, paths)
 	for _, name := range []string{"ladder-2025-03-01T12-00-00Z.json", "ladder-2025-03-01T12-00-00Z.md"} {
 		require.FileExists(t, filepath.Join(folder, name))
 	}
-	back, err := Read(paths[0])
+	back, err := results.Read(paths[0])
 	require.NoError(t, err)
 	require.Equal(t, d.Ratios, back.Ratios)
 	require.Equal(t, d.Notes, back.Notes)
@@ -368,12 +369,12 @@ func TestWriteAndRead(t *testing.T) {
 
 	// A run that was cut short does not take the place of one that was not.
 	d.Ended = "interrupted"
-	paths, err = d.Write(folder, "ladder")
+	paths, err = Write(d, folder, "ladder")
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(folder, "ladder-partial.json"), paths[0])
-	back, err = Read(filepath.Join(folder, "ladder.json"))
+	back, err = results.Read(filepath.Join(folder, "ladder.json"))
 	require.NoError(t, err)
-	require.Equal(t, Complete, back.Ended)
+	require.Equal(t, results.Complete, back.Ended)
 }
 
 func TestReadRefusesOthers(t *testing.T) {
@@ -384,10 +385,10 @@ func TestReadRefusesOthers(t *testing.T) {
 		"no json": "is not a report",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		_, err := Read(path)
+		_, err := results.Read(path)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := Read(filepath.Join(t.TempDir(), "missing.json"))
+	_, err := results.Read(filepath.Join(t.TempDir(), "missing.json"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -398,7 +399,7 @@ func TestNothingMeasured(t *testing.T) {
 	for _, r := range d.Ratios {
 		require.Equal(t, stats.Missing, r.Verdict)
 	}
-	_, err := d.Write(t.TempDir(), "ladder")
+	_, err := Write(d, t.TempDir(), "ladder")
 	require.NoError(t, err, "no figure that JSON cannot hold")
 }
 
@@ -406,13 +407,11 @@ func TestLabel(t *testing.T) {
 	for name, want := range map[string]string{
 		"stage5-speculative-read": "5 speculative-read", "stage1 -acceptor": "1 -acceptor", "stage1-reuseport ×2": "1 reuseport ×2", "stage3": "3", "bare-c": "bare-c",
 	} {
-		require.Equal(t, want, Label(name))
+		require.Equal(t, want, results.Label(name))
 	}
 }
 
 func TestNumbers(t *testing.T) {
-	require.Equal(t, "1,234,567", number(1234567))
-	require.Equal(t, "999", number(999.4))
 	require.Equal(t, "0.00", decimal(0.001))
 	require.Equal(t, "0", decimal(0))
 	require.Equal(t, "5.02", decimal(5.021))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -10,7 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 // section is a titled table; every form for people is made of sections.
@@ -21,21 +23,25 @@ type section struct {
 	left   int // how many columns, from the first, are text; the others are figures
 }
 
+// view is a run as it is shown.
+type view struct{ *results.Document }
+
 // Text writes the tables and notes for a terminal of 80 columns, and the same
 // when piped.
-func (d *Document) Text(out io.Writer) {
-	for _, s := range d.sections(false) {
+func Text(out io.Writer, d *results.Document) {
+	for _, s := range (view{d}).sections(false) {
 		fmt.Fprintf(out, "\n%s\n\n", s.title)
 		fmt.Fprintln(out, trimLines(s.writer().Render()))
 	}
 	fmt.Fprintln(out)
 	for _, note := range d.Notes {
-		fmt.Fprintln(out, Wrap(note, 80))
+		fmt.Fprintln(out, console.Paragraph("· ", "  ", note))
 	}
 }
 
 // Markdown writes the same as Markdown.
-func (d *Document) Markdown(out io.Writer) {
+func Markdown(out io.Writer, run *results.Document) {
+	d := view{run}
 	fmt.Fprintf(out, "# %s\n\n%s, %s. `%s`\n", d.title(), d.Created.Format("2006-01-02 15:04 UTC"), d.machineLine(), d.Command)
 	for _, s := range d.sections(true) {
 		fmt.Fprintf(out, "\n## %s\n\n%s\n", s.title, s.writer().RenderMarkdown())
@@ -49,27 +55,23 @@ func (d *Document) Markdown(out io.Writer) {
 	}
 }
 
-func (d *Document) title() string {
-	if d.isLadder() {
+func (d view) title() string {
+	if d.IsLadder() {
 		return "The QPS ladder"
 	}
 	return "A comparison"
 }
 
-func (d *Document) machineLine() string {
+func (d view) machineLine() string {
 	parts := []string{d.Machine.CPU, fmt.Sprintf("%d CPUs", d.Machine.CPUs), d.Machine.Kernel, d.Machine.Go, d.Machine.Virtual}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 	return strings.Join(parts, ", ")
 }
 
-func (d *Document) isLadder() bool {
-	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Step })
-}
-
 // sections are all tables, or those that a terminal has room for.
-func (d *Document) sections(all bool) []section {
+func (d view) sections(all bool) []section {
 	var out []section
-	if d.isLadder() {
+	if d.IsLadder() {
 		out = append(out, d.progression(), d.targets())
 	} else {
 		out = append(out, d.matrix()...)
@@ -77,13 +79,13 @@ func (d *Document) sections(all bool) []section {
 	out = append(out, d.pairs(all))
 	for _, w := range d.Workloads {
 		first := w.Name == d.Workloads[0].Name
-		if !all && !first && d.isLadder() {
+		if !all && !first && d.IsLadder() {
 			continue
 		}
 		if all || len(d.Workloads) <= 3 || first {
 			out = append(out, d.costs(w))
 		}
-		if all || !d.isLadder() {
+		if all || !d.IsLadder() {
 			out = append(out, d.loops(w))
 		}
 		if all || len(d.Workloads) == 1 {
@@ -97,22 +99,22 @@ func (d *Document) sections(all bool) []section {
 const matrixColumns = 5
 
 // matrix is requests per second of all servers on all workloads, in tables that fit a terminal.
-func (d *Document) matrix() (out []section) {
+func (d view) matrix() (out []section) {
 	for chunk := range slices.Chunk(d.Workloads, matrixColumns) {
 		s := section{title: "Requests per second", header: table.Row{"server"}, left: 1}
 		for _, w := range chunk {
 			s.header = append(s.header, w.Name)
 		}
 		for _, server := range d.Servers {
-			if d.isTwin(server.Name) {
+			if d.IsTwin(server.Name) {
 				continue
 			}
-			row := table.Row{Label(server.Name)}
+			row := table.Row{results.Label(server.Name)}
 			any := false
 			for _, w := range chunk {
 				text := "–"
 				if r, ok := d.Row(server.Name, w.Name); ok {
-					text, any = number(r.RequestsPerSecond.Median)+mark(r), true
+					text, any = console.Thousands(r.RequestsPerSecond.Median)+mark(r), true
 				}
 				row = append(row, text)
 			}
@@ -126,38 +128,34 @@ func (d *Document) matrix() (out []section) {
 }
 
 // each adds a row for every server that was measured under w.
-func (d *Document) each(w Workload, s section, row func(Row) table.Row) section {
+func (d view) each(w results.Workload, s section, row func(results.Row) table.Row) section {
 	for _, server := range d.Servers {
-		if r, ok := d.Row(server.Name, w.Name); ok && !d.isTwin(server.Name) {
-			s.rows = append(s.rows, append(table.Row{Label(server.Name)}, row(r)...))
+		if r, ok := d.Row(server.Name, w.Name); ok && !d.IsTwin(server.Name) {
+			s.rows = append(s.rows, append(table.Row{results.Label(server.Name)}, row(r)...))
 		}
 	}
 	return s
 }
 
 // latencies are all percentiles, and where the CPU time went.
-func (d *Document) latencies(w Workload) section {
-	how := d.Method.UserSystem
-	if how == "" {
-		how = Ticks
-	}
+func (d view) latencies(w results.Workload) section {
 	s := section{
-		title:  "Latency and CPU time on " + w.Name + " (user, system: " + how + ")",
+		title:  "Latency and CPU time on " + w.Name + " (user, system: " + cmp.Or(d.Method.UserSystem, results.Ticks) + ")",
 		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "user µs", "system µs"}, left: 1,
 	}
-	return d.each(w, s, func(r Row) table.Row {
-		return table.Row{latency(r.P50.Median), latency(r.P90.Median), latency(r.P99.Median), latency(r.P999.Median),
-			fmt.Sprintf("%.2f", r.UserCPU.Median), fmt.Sprintf("%.2f", r.SystemCPU.Median)}
+	return d.each(w, s, func(r results.Row) table.Row {
+		return table.Row{latency(r.P50Micros.Median), latency(r.P90Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median),
+			fmt.Sprintf("%.2f", r.UserCPUMicros.Median), fmt.Sprintf("%.2f", r.SystemCPUMicros.Median)}
 	})
 }
 
 // counters are per request, of servers that have any.
-func (d *Document) counters(w Workload) section {
+func (d view) counters(w results.Workload) section {
 	s := section{
 		title:  "Counters per request on " + w.Name,
 		header: table.Row{"stage", "reads", "EAGAIN", "writes", "waits", "req/wait", "epoll_ctl", "timers"}, left: 1,
 	}
-	s = d.each(w, s, func(r Row) table.Row {
+	s = d.each(w, s, func(r results.Row) table.Row {
 		if r.Counters == nil {
 			return nil
 		}
@@ -170,7 +168,7 @@ func (d *Document) counters(w Workload) section {
 }
 
 // memory is what a server holds, and how many connections there truly were.
-func (d *Document) memory(w Workload) section {
+func (d view) memory(w results.Workload) section {
 	s := section{
 		title:  "Memory and connections on " + w.Name,
 		header: table.Row{"stage", "GC/s", "resident", "connections"}, left: 1,
@@ -179,15 +177,15 @@ func (d *Document) memory(w Workload) section {
 		s.title += ", with bytes per connection"
 		s.header = append(s.header, "resident", "Go heap", "buffers")
 	}
-	return d.each(w, s, func(r Row) table.Row {
-		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), number(float64(r.Established))}
+	return d.each(w, s, func(r results.Row) table.Row {
+		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), console.Thousands(float64(r.Established))}
 		if r.Counters == nil {
 			row[0] = "–"
 		}
 		if w.Idle > 0 {
-			row = append(row, number(r.ResidentPerConnection.Median), "–", "–")
+			row = append(row, console.Thousands(r.ResidentPerConnection.Median), "–", "–")
 			if r.Counters != nil {
-				row[4], row[5] = number(r.HeapPerConnection.Median), number(r.HeldPerConnection.Median)
+				row[4], row[5] = console.Thousands(r.HeapPerConnection.Median), console.Thousands(r.HeldPerConnection.Median)
 			}
 		}
 		return row
@@ -195,7 +193,7 @@ func (d *Document) memory(w Workload) section {
 }
 
 // loops is how the connections came to be spread, where a server has several loops.
-func (d *Document) loops(w Workload) section {
+func (d view) loops(w results.Workload) section {
 	s := section{
 		title:  "Connections of each loop on " + w.Name + ", fewest first",
 		header: table.Row{"server", "loops", "connections", "most to fewest"}, left: 1,
@@ -204,12 +202,12 @@ func (d *Document) loops(w Workload) section {
 		r, ok := d.Row(server.Name, w.Name)
 		n := len(r.LoopConnections)
 		// Where one thread opens and another closes, no loop's own number tells anything.
-		if !ok || n < 2 || d.isTwin(server.Name) || r.Counters["handoffs"] > 0.01 || r.LoopConnections[0] < 0 {
+		if !ok || n < 2 || d.IsTwin(server.Name) || r.Counters["handoffs"] > 0.01 || r.LoopConnections[0] < 0 {
 			continue
 		}
 		var texts []string
 		for _, v := range r.LoopConnections {
-			texts = append(texts, number(v))
+			texts = append(texts, console.Thousands(v))
 		}
 		if n > 8 {
 			texts = append(append(texts[:3:3], "…"), texts[n-3:]...)
@@ -218,13 +216,13 @@ func (d *Document) loops(w Workload) section {
 		if r.LoopConnections[0] > 0 {
 			uneven = fmt.Sprintf("%.1f", r.LoopConnections[n-1]/r.LoopConnections[0])
 		}
-		s.rows = append(s.rows, table.Row{Label(server.Name), n, strings.Join(texts, " "), uneven})
+		s.rows = append(s.rows, table.Row{results.Label(server.Name), n, strings.Join(texts, " "), uneven})
 	}
 	return s
 }
 
 // progression is the ladder itself.
-func (d *Document) progression() section {
+func (d view) progression() section {
 	first := d.Workloads[0].Name
 	s := section{
 		title:  "Requests per second on " + first,
@@ -232,124 +230,76 @@ func (d *Document) progression() section {
 	}
 	for _, server := range d.Servers {
 		r, ok := d.Row(server.Name, first)
-		if !ok || d.isTwin(server.Name) {
+		if !ok || d.IsTwin(server.Name) {
 			continue
 		}
-		step, _ := d.Find(Step, server.Name)
-		total, _ := d.Find(Total, server.Name)
-		s.rows = append(s.rows, table.Row{Label(server.Name), number(r.RequestsPerSecond.Median) + mark(r), short(step.Ratio), short(total.Ratio), server.Published})
+		step, _ := d.Find(results.Step, server.Name)
+		total, _ := d.Find(results.Total, server.Name)
+		s.rows = append(s.rows, table.Row{results.Label(server.Name), console.Thousands(r.RequestsPerSecond.Median) + mark(r), step.Ratio.Compact(), total.Ratio.Compact(), server.Published})
 	}
 	return s
 }
 
 // targets is each stage where its step must show.
-func (d *Document) targets() section {
+func (d view) targets() section {
 	s := section{
 		title:  "Each step on its own target, to the stage before",
 		header: table.Row{"stage", "target", "what", "ratio", "verdict"}, left: 3,
 	}
 	for _, r := range d.Ratios {
-		if r.Kind != Target {
+		if r.Kind != results.Target {
 			continue
 		}
-		what, ratio := "req/s", short(r.Ratio)
-		if r.Metric == HeldMemory {
-			what = "idle buffer"
+		ratio := r.Ratio.Compact()
+		if r.Metric == results.HeldMemory {
 			ratio = size(r.BaseValue) + " → " + size(r.HeadValue)
 		}
 		if !r.Ratio.Measured() {
 			ratio = "–"
 		}
-		s.rows = append(s.rows, table.Row{Label(r.Head), r.Workload, what, ratio, r.Words()})
+		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, r.Metric.Short(), ratio, r.Words()})
 	}
 	return s
 }
 
 // pairs are the ratios that were asked for, and the noise floor.
-func (d *Document) pairs(all bool) section {
+func (d view) pairs(all bool) section {
 	s := section{title: "Compared", header: table.Row{"this", "to this", "what", "ratio", "verdict"}, left: 3}
 	// A terminal has no room for every metric of many servers and workloads.
 	const many = 16
 	brief := !all && len(d.Workloads) > 1 && len(d.Ratios) > many
 	for _, r := range d.Ratios {
-		if (r.Kind == Pair || r.Kind == Noise) && !(brief && r.Metric != Speed) {
-			what := map[Metric]string{Speed: "req/s", CPU: "server CPU", ClientCost: "client CPU", Median: "p50", Tail: "p99", HeldMemory: "idle buffer"}[r.Metric]
+		if (r.Kind == results.Pair || r.Kind == results.Noise) && !(brief && r.Metric != results.RequestsPerSecond) {
+			what := r.Metric.Short()
 			if len(d.Workloads) > 1 {
 				what += ", " + r.Workload
 			}
-			head, base := Label(r.Head), Label(r.Base)
-			if r.Kind == Noise {
+			head, base := results.Label(r.Head), results.Label(r.Base)
+			if r.Kind == results.Noise {
 				head, base = base, "itself"
 			}
-			s.rows = append(s.rows, table.Row{head, base, what, short(r.Ratio), r.Words()})
+			s.rows = append(s.rows, table.Row{head, base, what, r.Ratio.Compact(), r.Words()})
 		}
 	}
 	return s
 }
 
 // costs is what a request costs.
-func (d *Document) costs(w Workload) section {
+func (d view) costs(w results.Workload) section {
 	s := section{
 		title:  "What a request costs on " + w.Name,
 		header: table.Row{"stage", "CPU µs", "p50", "p99", "calls", "hand-offs", "allocations"}, left: 1,
 	}
-	for _, server := range d.Servers {
-		r, ok := d.Row(server.Name, w.Name)
-		if !ok || d.isTwin(server.Name) {
-			continue
-		}
-		row := table.Row{Label(server.Name), fmt.Sprintf("%.2f", r.ServerCPU.Median), latency(r.P50.Median), latency(r.P99.Median), "–", "–", "–"}
+	return d.each(w, s, func(r results.Row) table.Row {
+		row := table.Row{fmt.Sprintf("%.2f", r.ServerCPUMicros.Median), latency(r.P50Micros.Median), latency(r.P99Micros.Median), "–", "–", "–"}
 		if r.Counters != nil {
-			row[4], row[5], row[6] = decimal(r.SystemCalls), decimal(r.Counters["handoffs"]), decimal(r.Counters["heap_objects_allocated"])
+			row[3], row[4], row[5] = decimal(r.SystemCalls), decimal(r.Counters["handoffs"]), decimal(r.Counters["heap_objects_allocated"])
 		}
-		s.rows = append(s.rows, row)
-	}
-	return s
+		return row
+	})
 }
 
-// isTwin tells whether a server is there only to be compared with itself.
-func (d *Document) isTwin(name string) bool {
-	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Noise && r.Head == name })
-}
-
-// Words says a verdict in words that suit the metric.
-func (r Ratio) Words() string {
-	better := stats.Higher
-	if r.Metric.LessIsBetter() {
-		better = stats.Lower
-	}
-	words := map[Metric][2]string{Speed: {"faster", "slower"}, CPU: {"cheaper", "dearer"}, ClientCost: {"cheaper", "dearer"}, HeldMemory: {"less", "more"}, Median: {"faster", "slower"}, Tail: {"faster", "slower"}}[r.Metric]
-	switch r.Verdict {
-	case stats.Higher, stats.Lower:
-		if r.Kind == Noise {
-			return "noise: the same server"
-		}
-		if r.Verdict == better {
-			return words[0]
-		}
-		return words[1]
-	case stats.CannotTell:
-		return "cannot tell"
-	case stats.TooFew:
-		return "too few rounds"
-	}
-	return string(r.Verdict)
-}
-
-// Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".
-func Label(name string) string {
-	rest, ok := strings.CutPrefix(name, "stage")
-	if !ok {
-		return name
-	}
-	number := strings.TrimLeft(rest, "0123456789")
-	if folder, ok := strings.CutPrefix(number, "-"); ok { // and not that of a flag: "stage1 -acceptor"
-		return strings.TrimSuffix(rest, number) + " " + folder
-	}
-	return rest
-}
-
-func mark(r Row) string {
+func mark(r results.Row) string {
 	switch {
 	case len(r.Errors) > 0:
 		return "!"
@@ -357,27 +307,6 @@ func mark(r Row) string {
 		return "*"
 	}
 	return ""
-}
-
-// short writes an interval in 14 columns.
-func short(i stats.Interval) string {
-	switch {
-	case !i.Measured():
-		return ""
-	case !i.Bounded():
-		return stats.Short(i.Median)
-	}
-	low, high := i.Bounds()
-	return stats.Short(i.Median) + " " + low + "–" + high
-}
-
-// number writes a count with separators: 51234 is "51,234".
-func number(v float64) string {
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }
 
 // decimal writes a count per request; what is nearly nothing is written as such.
@@ -412,7 +341,7 @@ func latency(us float64) string {
 	return fmt.Sprintf("%.*f ms", digits, us/1000)
 }
 
-func size(bytes float64) string { return number(bytes) + " B" }
+func size(bytes float64) string { return console.Thousands(bytes) + " B" }
 
 func (s section) writer() table.Writer {
 	t := table.NewWriter()
@@ -445,41 +374,18 @@ func trimLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Wrap breaks a note into lines of at most width columns, the first with a bullet.
-func Wrap(s string, width int) string {
-	var out strings.Builder
-	column := width
-	for i, word := range strings.Fields(s) {
-		n := len([]rune(word))
-		switch {
-		case i == 0:
-			out.WriteString("· ")
-			column = 2
-		case column+1+n > width:
-			out.WriteString("\n  ")
-			column = 2
-		default:
-			out.WriteByte(' ')
-			column++
-		}
-		out.WriteString(word)
-		column += n
-	}
-	return out.String()
-}
-
-// Table is one of the tables for people.
-type Table struct {
+// textTable is one of them for the page.
+type textTable struct {
 	Title  string
 	Header []string
 	Rows   [][]string
 	Left   int // how many columns, from the first, are text; the others are figures
 }
 
-// Tables are those that the Markdown has.
-func (d *Document) Tables() (out []Table) {
+// tables are those that the Markdown has, cell by cell.
+func (d view) tables() (out []textTable) {
 	for _, s := range d.sections(true) {
-		t := Table{Title: s.title, Left: s.left}
+		t := textTable{Title: s.title, Left: s.left}
 		for _, cell := range s.header {
 			t.Header = append(t.Header, fmt.Sprint(cell))
 		}
@@ -494,18 +400,3 @@ func (d *Document) Tables() (out []Table) {
 	}
 	return out
 }
-
-// Title is what the run is called.
-func (d *Document) Title() string { return d.title() }
-
-// MachineLine is the machine in one line.
-func (d *Document) MachineLine() string { return d.machineLine() }
-
-// IsLadder tells whether it is a run of the whole ladder.
-func (d *Document) IsLadder() bool { return d.isLadder() }
-
-// IsTwin tells whether a server is there only to be compared with itself.
-func (d *Document) IsTwin(name string) bool { return d.isTwin(name) }
-
-// Number writes a count with separators: 51234 is "51,234".
-func Number(v float64) string { return number(v) }

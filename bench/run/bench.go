@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
@@ -25,7 +25,7 @@ const (
 // Bench is one run: what is measured, and how. Fill it in, then call Run once.
 type Bench struct {
 	Items  []Item
-	Ratios []report.Ratio // what is to be compared; the figures come later
+	Ratios []results.Ratio // what is to be compared; the figures come later
 
 	// Rounds is how many are to be done; with 0 as many as fit in Time, but at
 	// least stats.MinimumRounds.
@@ -40,9 +40,9 @@ type Bench struct {
 	Layout    string // "" for the one that suits
 	Workers   int    // 0: one for each of the server's CPUs
 	Generator string
-	Command   string // path of this command: the generator is started from it
-	Seed      uint64 // of the order within the rounds
-	Published string // a line about the documents' figures, for the notes
+	Command   string            // path of this command: the generator is started from it
+	Seed      uint64            // of the order within the rounds
+	Published results.Published // none if it is left away
 
 	Remarks []string // for the notes: what this machine caps, see Fit
 
@@ -51,8 +51,9 @@ type Bench struct {
 	// Brief leaves the ladder at hello, without the stages' targets.
 	Brief bool
 
-	place    Place
-	presence *presence
+	place         Place
+	presence      *presence
+	showPublished bool // what is published stands beside the figures
 }
 
 // Progress tells what is about to be measured.
@@ -83,10 +84,10 @@ func (b *Bench) CPUs() []int { return b.place.Server }
 
 // Run does the rounds. It returns the document with all that was measured even
 // when it ends early, and then the reason as well.
-func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
-	d := &report.Document{
-		Schema: report.Schema, Version: report.Version, Created: time.Now().UTC().Truncate(time.Second), Ended: report.Complete,
-		Machine: report.Machine{Go: runtime.Version(), LoadAverage: loadAverage()},
+func (b *Bench) Run(ctx context.Context) (*results.Document, error) {
+	d := &results.Document{
+		Schema: results.Schema, Version: results.Version, Created: time.Now().UTC().Truncate(time.Second), Ended: results.Complete,
+		Machine: results.Machine{Go: runtime.Version(), LoadAverage: loadAverage()},
 		Ratios:  b.Ratios,
 	}
 	if b.place.Layout == "" {
@@ -104,13 +105,13 @@ func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
 		return d, fmt.Errorf("cannot leave the measured CPUs alone: %w", err)
 	}
 	defer useCPUs(cpus)
-	d.Method = report.Method{
+	d.Method = results.Method{
 		Layout: b.place.Layout, ServerCPUs: b.place.Server, LoadCPUs: b.place.Load, Workers: b.Workers,
 		LoadThreads: len(b.place.Load), Generator: b.Generator, Seconds: b.Duration.Seconds(), Warmup: b.Warmup.Seconds(), Seed: b.Seed,
-		Rate: b.Rate, UserSystem: report.Ticks,
+		Rate: b.Rate, UserSystem: results.Ticks,
 	}
 	if accounted() {
-		d.Method.UserSystem = report.Accounted
+		d.Method.UserSystem = results.Accounted
 	}
 	b.list(d)
 	begin := time.Now()
@@ -124,21 +125,25 @@ func (b *Bench) Run(ctx context.Context) (*report.Document, error) {
 	}
 	b.remarkCompany()
 	d.Remarks = b.Remarks
-	d.Build(b.Published)
+	note := ""
+	if b.showPublished {
+		note = b.Published.Note
+	}
+	d.Build(note)
 	return d, err
 }
 
 // list names the servers and workloads in the order of their first appearance.
-func (b *Bench) list(d *report.Document) {
+func (b *Bench) list(d *results.Document) {
 	servers, workloads := map[string]bool{}, map[string]bool{}
 	for _, item := range b.Items {
 		if s := item.Server; !servers[s.Name] {
 			servers[s.Name] = true
-			d.Servers = append(d.Servers, report.Server{Name: s.Name, Published: Published(s.Name), Counters: s.Admin, Workers: s.Workers})
+			d.Servers = append(d.Servers, results.Server{Name: s.Name, Published: b.Published.Of(s.Name), Counters: s.Admin, Workers: s.Workers})
 		}
 		if w := item.Workload; !workloads[w.Name] {
 			workloads[w.Name] = true
-			d.Workloads = append(d.Workloads, report.Workload{
+			d.Workloads = append(d.Workloads, results.Workload{
 				Name: w.Name, Summary: w.Summary, Connections: w.Connections, Pipeline: w.Pipeline, Idle: w.Idle, Reconnect: w.Reconnect,
 				RequestBytes: len(w.Request), BodyBytes: len(w.Body),
 			})
@@ -146,7 +151,7 @@ func (b *Bench) list(d *report.Document) {
 	}
 }
 
-func (b *Bench) rounds(ctx context.Context, d *report.Document, begin time.Time) error {
+func (b *Bench) rounds(ctx context.Context, d *results.Document, begin time.Time) error {
 	random := rand.New(rand.NewPCG(b.Seed, 0))
 	for round := 1; ; round++ {
 		started := time.Now()

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,27 +12,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
-
-// module is what the go.mod at the root of this repository declares.
-const module = "module github.com/qps-ladder/qps-ladder"
-
-// Root finds the root of this repository, from the current folder upwards.
-func Root() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for at := folder; ; at = filepath.Dir(at) {
-		b, err := os.ReadFile(filepath.Join(at, "go.mod"))
-		if err == nil && (strings.HasPrefix(string(b), module+"\n") || strings.HasPrefix(string(b), module+"\r\n")) {
-			return at, nil
-		}
-		if at == filepath.Dir(at) {
-			return "", fmt.Errorf("%s is not inside the repository of the ladder: change into it first", folder)
-		}
-	}
-}
 
 // Out is the folder that reports and binaries go to; it is made when missing.
 func Out(root string) (string, error) {
@@ -38,53 +23,10 @@ func Out(root string) (string, error) {
 	return out, os.MkdirAll(filepath.Join(out, "bin"), 0o755)
 }
 
-var stageFolder = regexp.MustCompile(`^stage[0-9]+-[a-z0-9-]+$`)
-
-// Stages lists the stages' folders in order.
-func Stages(root string) ([]string, error) {
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, e := range entries {
-		if e.IsDir() && stageFolder.MatchString(e.Name()) {
-			out = append(out, e.Name())
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("no stage in %s: is this a whole checkout?", root)
-	}
-	return out, nil
-}
-
-// PickStage finds a stage by its number ("3"), its short name ("stage3") or its folder.
-func PickStage(stages []string, text string) (string, error) {
-	for _, s := range stages {
-		short, _, _ := strings.Cut(s, "-")
-		if text == s || text == short || "stage"+text == short {
-			return s, nil
-		}
-	}
-	return "", fmt.Errorf("there is no stage %q: choose one of %s", text, strings.Join(stages, ", "))
-}
-
 // BuildStages builds stages of the checkout at root into folder and returns them as servers.
 func BuildStages(ctx context.Context, root, folder string, stages []string) ([]Server, error) {
-	args := []string{"build", "-o", folder + string(filepath.Separator)}
-	for _, s := range stages {
-		args = append(args, "./"+s)
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = root
-	if text, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if errors.Is(err, exec.ErrNotFound) {
-			return nil, errors.New("the command go is not there: install Go, see go.dev/dl")
-		}
-		return nil, fmt.Errorf("cannot build %s: %s", strings.Join(stages, ", "), compilerError(string(text), err))
+	if err := harness.BuildStages(ctx, root, folder, stages); err != nil {
+		return nil, buildError(err)
 	}
 	servers := make([]Server, len(stages))
 	for i, s := range stages {
@@ -93,14 +35,78 @@ func BuildStages(ctx context.Context, root, folder string, stages []string) ([]S
 	return servers, nil
 }
 
-// compilerError picks the line of a compiler's output that says what is wrong.
-func compilerError(text string, err error) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	i := slices.IndexFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "#") && line != "" })
-	if i < 0 {
-		return err.Error()
+// buildError keeps of what the compiler said the first line.
+func buildError(err error) error {
+	var failed *harness.BuildError
+	if errors.As(err, &failed) {
+		return fmt.Errorf("cannot build %s: %s", failed.Name, failed.First())
 	}
-	return lines[i]
+	return err
+}
+
+// BuildVariant builds a variant of a stage into folder, as a server of its name.
+func BuildVariant(ctx context.Context, root, folder string, v harness.Variant) (Server, error) {
+	source, err := v.Source(ctx, root)
+	if err != nil {
+		return Server{}, err
+	}
+	s := Server{Name: v.Name, Args: v.Args, Admin: true}
+	s.Path, err = source.Build(ctx, folder)
+	return s, err
+}
+
+// Mix builds a stage with some of its files taken from another, into folder. The stages have the
+// same files, so that what one step changed can be put into a stage before or after it.
+func Mix(ctx context.Context, root, folder, base, from string, files []string) (Server, error) {
+	for _, name := range files {
+		switch {
+		case filepath.Base(name) != name || !strings.HasSuffix(name, ".go"):
+			return Server{}, fmt.Errorf("%q is no file of a stage: write its name alone, such as request.go", name)
+		case strings.HasSuffix(name, "_test.go"):
+			return Server{}, fmt.Errorf("%s is a test: it is no part of the server", name)
+		}
+	}
+	v := harness.Variant{Name: "mix", Stage: base, Change: harness.Change{From: from, Files: files}, Flags: []string{"-gcflags=-e"}}
+	s, err := BuildVariant(ctx, root, folder, v)
+	var failed *harness.BuildError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("%s with %s of %s does not compile: %s", harness.ShortName(base), strings.Join(files, ", "), harness.ShortName(from), missing(failed))
+	}
+	return s, err
+}
+
+var (
+	noMember = regexp.MustCompile(`(\S+) undefined \(type (\S+) has no field or method (\w+)`)
+	noName   = regexp.MustCompile(`undefined: (\w+)`)
+	twice    = regexp.MustCompile(`(?:method )?(\S+) (?:already declared|redeclared)`)
+)
+
+// missing says what a compiler's output is about: which methods and names the
+// files want from each other and do not get.
+func missing(failed *harness.BuildError) string {
+	var lacks, doubles []string
+	add := func(list *[]string, what string) {
+		if !slices.Contains(*list, what) {
+			*list = append(*list, what)
+		}
+	}
+	for line := range strings.Lines(failed.Text) {
+		if m := noMember.FindStringSubmatch(line); m != nil {
+			add(&lacks, strings.TrimPrefix(m[2], "*")+"."+m[3])
+		} else if m := noName.FindStringSubmatch(line); m != nil {
+			add(&lacks, m[1])
+		} else if m := twice.FindStringSubmatch(line); m != nil {
+			add(&doubles, m[1])
+		}
+	}
+	var parts []string
+	if len(lacks) > 0 {
+		parts = append(parts, "missing "+strings.Join(lacks, ", "))
+	}
+	if len(doubles) > 0 {
+		parts = append(parts, "declared twice: "+strings.Join(doubles, ", "))
+	}
+	return strings.Join(append(parts, failed.First()), "; ")
 }
 
 // BareC is the name of the C loop in tables.
@@ -108,43 +114,56 @@ const BareC = "bare-c"
 
 // BuildBareC builds the C loop; ok is false, and no error, without a C compiler.
 func BuildBareC(ctx context.Context, root, folder string) (s Server, ok bool, err error) {
-	compiler := ""
-	for _, name := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
-		if name == "" {
+	for _, compiler := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
+		if _, err := exec.LookPath(compiler); compiler == "" || err != nil {
 			continue
 		}
-		if path, err := exec.LookPath(name); err == nil {
-			compiler = path
-			break
+		s = Server{Name: BareC, Path: filepath.Join(folder, BareC), Can: fixedAnswer}
+		return s, true, compile(ctx, root, "the C loop", compiler, "-O2", "-o", s.Path, filepath.Join("bench", "c", "bare.c"))
+	}
+	return s, false, nil
+}
+
+// compile runs a compiler in a folder.
+func compile(ctx context.Context, folder, what, compiler string, args ...string) error {
+	out, err := harness.Run(ctx, harness.Command{Path: compiler, Args: args, Dir: folder})
+	if err == nil && out.Exit.ExitCode() != 0 {
+		failed := &harness.BuildError{Name: what, Text: strings.TrimSpace(cmp.Or(out.Stderr, out.Err().Error()))}
+		if first, rest, ok := strings.Cut(failed.Text, "\n"); ok && strings.HasPrefix(first, "#") {
+			failed.Text = rest // the go command's heading
 		}
+		return buildError(failed)
 	}
-	if compiler == "" {
-		return s, false, nil
-	}
-	s = Server{Name: BareC, Path: filepath.Join(folder, BareC), Can: fixedAnswer}
-	cmd := exec.CommandContext(ctx, compiler, "-O2", "-o", s.Path, filepath.Join(root, "bench", "c", "bare.c"))
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return s, false, fmt.Errorf("cannot build the C loop: %s", compilerError(string(text), err))
-	}
-	return s, true, nil
+	return err
 }
 
-// Revision is the commit of the checkout at root, "" when that is not known,
-// and with a mark when files differ from it.
-func Revision(root string) string {
-	revision, err := git(root, "rev-parse", "--short=12", "HEAD")
-	if err != nil {
-		return ""
+// peers are the folders of bench/peers and what they are called in tables.
+var peers = []struct{ folder, name string }{{"nethttp", "net/http"}, {"fasthttp", "fasthttp"}, {"gnet", "gnet"}, {"nbio", "nbio"}}
+
+// BuildPeers builds the servers of bench/peers, a module of its own, into folder.
+func BuildPeers(ctx context.Context, root, folder string) ([]Server, error) {
+	args := []string{"build", "-o", folder + string(filepath.Separator)}
+	var servers []Server
+	for _, p := range peers {
+		args = append(args, "./"+p.folder)
+		servers = append(servers, Server{Name: p.name, Path: filepath.Join(folder, p.folder), Can: noHops})
 	}
-	if changes, err := git(root, "status", "--porcelain"); err == nil && changes != "" {
-		revision += " with changes"
-	}
-	return revision
+	return servers, compile(ctx, filepath.Join(root, "bench", "peers"), "the peers", "go", args...)
 }
 
-func git(root string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
-	cmd.Dir = root
-	text, err := cmd.Output()
-	return strings.TrimSpace(string(text)), err
+// noHops leaves out the middleware that hops between goroutines: the hop is the
+// stages' own, so that the peers have nothing like it to measure.
+func noHops(w workload.Workload) bool { return !strings.HasPrefix(w.Name, "async-") }
+
+// fixedAnswer tells which workloads a loop can serve that sends the same bytes
+// for every read and never closes a connection.
+func fixedAnswer(w workload.Workload) bool {
+	return !w.Reconnect && w.Pipeline == 1 && bytes.HasPrefix(w.Request, []byte("GET / "))
+}
+
+// WithFlag is a server started with a further flag, which stands in its name.
+func WithFlag(s Server, flag string) Server {
+	s.Name = harness.ShortName(s.Name) + " " + flag
+	s.Args = append(s.Args[:len(s.Args):len(s.Args)], flag)
+	return s
 }

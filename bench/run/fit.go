@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -34,7 +34,7 @@ func (b *Bench) Fit(limits load.Limits) error {
 		b.Remarks = append(b.Remarks, limits.Capped(w, max(1, b.loadThreads(w)), true)...)
 	}
 	b.Items = slices.DeleteFunc(b.Items, func(i Item) bool { return skipped[i.Workload.Name] })
-	b.Ratios = slices.DeleteFunc(b.Ratios, func(r report.Ratio) bool { return skipped[r.Workload] })
+	b.Ratios = slices.DeleteFunc(b.Ratios, func(r results.Ratio) bool { return skipped[r.Workload] })
 	if len(b.Items) == 0 && first != nil {
 		return first
 	}
@@ -60,27 +60,25 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 				if head.Name == base.Name || !has[head.Name] || !has[base.Name] {
 					continue
 				}
-				for _, metric := range b.metrics() {
-					b.compare(report.Pair, w.Name, metric, head, base)
-				}
+				b.Compare(results.Pair, w.Name, head, base, b.metrics()...)
 			}
 		}
 		if len(heads) > 0 && has[heads[0].Name] {
 			twin := heads[0]
 			twin.Name += Again
 			put(twin)
-			b.compare(report.Noise, w.Name, report.Speed, twin, heads[0])
-			b.compare(report.Noise, w.Name, report.CPU, twin, heads[0])
+			b.Compare(results.Noise, w.Name, twin, heads[0], results.RequestsPerSecond, results.ServerCPU)
 		}
 	}
 }
 
-// metrics are what a comparison looks at: at a given rate the requests per second are known beforehand.
-func (b *Bench) metrics() []report.Metric {
+// metrics are what a comparison looks at: at a given rate the requests per second are known
+// beforehand.
+func (b *Bench) metrics() []results.Metric {
 	if b.Rate > 0 {
-		return []report.Metric{report.CPU, report.Median, report.Tail}
+		return []results.Metric{results.ServerCPU, results.LatencyP50, results.LatencyP99}
 	}
-	return []report.Metric{report.Speed, report.CPU}
+	return []results.Metric{results.RequestsPerSecond, results.ServerCPU}
 }
 
 // Scale puts stages with several numbers of workers into b, each against the
@@ -97,16 +95,16 @@ func (b *Bench) Scale(stages []Server, workers []int, workloads []workload.Workl
 				each := with(s, n)
 				b.Items = append(b.Items, Item{Server: each, Workload: w})
 				if each.Name != first.Name {
-					b.compare(report.Pair, w.Name, report.Speed, each, first)
+					b.Compare(results.Pair, w.Name, each, first, results.RequestsPerSecond)
 				}
 				if s.Name != stages[0].Name {
-					b.compare(report.Pair, w.Name, report.Speed, each, with(stages[0], n))
+					b.Compare(results.Pair, w.Name, each, with(stages[0], n), results.RequestsPerSecond)
 				}
 			}
 		}
 		twin := with(stages[0], workers[0])
 		twin.Name += Again
 		b.Items = append(b.Items, Item{Server: twin, Workload: w})
-		b.compare(report.Noise, w.Name, report.Speed, twin, with(stages[0], workers[0]))
+		b.Compare(results.Noise, w.Name, twin, with(stages[0], workers[0]), results.RequestsPerSecond)
 	}
 }

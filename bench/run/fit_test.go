@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -51,7 +52,7 @@ func TestGridLeavesOutWhatAServerCannotServe(t *testing.T) {
 		require.False(t, r.Base == "limited" && r.Workload == "pipelined")
 	}
 	b = &Bench{Rate: 100}
-	require.NotContains(t, b.metrics(), report.Speed, "it is given")
+	require.NotContains(t, b.metrics(), results.RequestsPerSecond, "it is given")
 }
 
 func TestScalePlan(t *testing.T) {
@@ -62,7 +63,6 @@ func TestScalePlan(t *testing.T) {
 		names = append(names, fmt.Sprint(item.Server.Name, " ", item.Server.Workers))
 	}
 	require.ElementsMatch(t, []string{"stage0-naive ×1 1", "stage0-naive ×2 2", "stage1-reuseport ×1 1", "stage1-reuseport ×2 2", "stage0-naive ×1 again 1"}, names)
-	require.Empty(t, Published("stage1-reuseport ×2"), "that is not what the documents measured")
 	require.Len(t, b.Ratios, 4+1)
 }
 
@@ -78,7 +78,6 @@ func TestPeersCan(t *testing.T) {
 	}
 	s := WithFlag(Server{Name: "stage1-reuseport"}, "-acceptor")
 	require.Equal(t, []string{"-acceptor"}, s.Args)
-	require.Empty(t, Published(s.Name))
 }
 
 // A client that is slow on purpose, on CPUs of its own, does not pass for a slow server.
@@ -89,7 +88,7 @@ func TestSlowClientIsMarked(t *testing.T) {
 		t.Skip("a CPU for each needs two")
 	}
 	b := bench(t)
-	b.Layout, b.place = report.Split, Place{}
+	b.Layout, b.place = results.Split, Place{}
 	require.NoError(t, b.Prepare())
 	// The bench knows nothing of it: its generator sends 50 requests a second and no more.
 	slow := filepath.Join(t.TempDir(), "generator")
@@ -127,7 +126,7 @@ func repository(t *testing.T) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o600))
 	}
-	write("go.mod", module+"\n\ngo 1.26\n")
+	write("go.mod", "module "+harness.Module+"\n\ngo 1.26\n")
 	write("stage0-one/main.go", "package main\n\nfunc main() { println(\"old\", loop{}.name()) }\n")
 	write("stage0-one/loop.go", "package main\n\ntype loop struct{}\n\nfunc (loop) name() string { return \"one\" }\n")
 	write("stage1-two/loop.go", "package main\n\ntype loop struct{}\n\nfunc (loop) name() string { return \"two\" }\n")
@@ -156,7 +155,7 @@ func TestWorktreeHoldsTheCommitAndGoesAway(t *testing.T) {
 
 	remove()
 	require.NoDirExists(t, folder)
-	list, err := git(root, "worktree", "list")
+	list, err := git(t.Context(), root, "worktree", "list")
 	require.NoError(t, err)
 	require.Len(t, strings.Split(list, "\n"), 1)
 
@@ -187,7 +186,7 @@ func TestMixTakesFilesAndSaysWhatIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "stage0 with main.go of stage1 does not compile: missing loop.other, kept")
 	require.NotContains(t, err.Error(), "\n")
 	for want, files := range map[string][]string{
-		"no files given":              nil,
+		"from and files go together":  nil,
 		"stage1-two has no file x.go": {"x.go"},
 		"is no file of a stage":       {"../go.mod"},
 		"stage_test.go is a test":     {"stage_test.go"},

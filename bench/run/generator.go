@@ -7,16 +7,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Generator is the load generator as a process of its own. It opens all
 // connections, sends when it is told to, and holds the connections until it is
 // told to end: before and after, nothing is on its way to the server.
 type Generator struct {
-	*child.Child
+	*harness.Process
 	patience time.Duration // for each of its words
 }
 
@@ -32,25 +32,29 @@ type Drive struct {
 	More     []string // flags of the subcommand beside these
 }
 
-// generatorName is what it is called in errors.
-const generatorName = "the load generator"
-
-// OpenGenerator starts a generator and returns when it has opened its
-// connections. The caller has to End it.
-func OpenGenerator(ctx context.Context, d Drive) (*Generator, error) {
+// start starts the generator's process.
+func (d Drive) start(ctx context.Context, more ...string) (*Generator, error) {
 	w := d.Workload
 	args := []string{
-		"load", "--json", "-", "--hold", "--target", d.Address, "--workload", w.Name,
+		"load", "--json", "-", "--target", d.Address, "--workload", w.Name,
 		"--connections", strconv.Itoa(w.Connections), "--pipeline", strconv.Itoa(w.Pipeline), "--idle", strconv.Itoa(w.Idle),
 		"--threads", strconv.Itoa(d.Threads), "--warmup", d.Warmup.String(), "--duration", d.Duration.String(),
 	}
-	p, err := child.Start(ctx, child.Command{Name: generatorName, Path: d.Command, Args: append(args, d.More...), CPUs: d.CPUs})
+	p, err := harness.Start(ctx, harness.Command{
+		Name: "the load generator", Path: d.Command, Args: append(args, append(more, d.More...)...), CPUs: d.CPUs, Input: true,
+	})
+	return &Generator{Process: p, patience: d.Warmup + d.Duration + time.Minute}, err
+}
+
+// OpenGenerator starts a generator and returns when it has opened its
+// connections. The caller has to Close it.
+func OpenGenerator(ctx context.Context, d Drive) (*Generator, error) {
+	g, err := d.start(ctx, "--hold")
 	if err != nil {
 		return nil, err
 	}
-	g := &Generator{Child: p, patience: d.Warmup + d.Duration + time.Minute}
 	if err := g.expect(ctx, "ready"); err != nil {
-		g.End()
+		g.Close()
 		return nil, err
 	}
 	return g, nil
@@ -77,15 +81,22 @@ func (g *Generator) Result(ctx context.Context) (result load.Result, err error) 
 	if err = g.Say("end"); err != nil {
 		return result, err
 	}
+	if result, err = g.readResult(ctx); err != nil {
+		return result, err
+	}
+	if err = g.Wait(harness.Patience); err == nil && g.ExitCode() != 0 {
+		err = g.EndedError("")
+	}
+	return result, err
+}
+
+func (g *Generator) readResult(ctx context.Context) (result load.Result, err error) {
 	line, err := g.Line(ctx, g.patience)
 	if err != nil {
 		return result, err
 	}
 	if err = json.Unmarshal([]byte(line), &result); err != nil {
-		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
-	}
-	if err = g.Await(endLimit); err == nil && g.State().ExitCode() != 0 {
-		err = g.Obituary("")
+		err = fmt.Errorf("the load generator's result is not understood: %w", err)
 	}
 	return result, err
 }

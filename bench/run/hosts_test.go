@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Two generators on hosts of their own drive one server on a third, and their
@@ -52,10 +52,10 @@ func TestGeneratorsOnOtherHosts(t *testing.T) {
 	}
 
 	s := rig(t, "good")
-	server, err := child.Start(t.Context(), child.Command{Name: "server", Path: "ip", Args: []string{"netns", "exec", host("server"), s.Path, "-addr", "0.0.0.0:8080"}})
+	server, err := harness.Start(t.Context(), harness.Command{Name: "server", Path: "ip", Args: []string{"netns", "exec", host("server"), s.Path, "-addr", "0.0.0.0:8080"}})
 	require.NoError(t, err)
-	defer server.End()
-	line, err := server.Line(t.Context(), startLimit)
+	defer server.Close()
+	line, err := server.Line(t.Context(), harness.Patience)
 	require.NoError(t, err)
 	require.Contains(t, line, "ready")
 

@@ -2,37 +2,28 @@ package run
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// step is what is known of a stage beside its code.
-type step struct {
-	published string
-	targets   []target // where its step must show
-}
-
+// target is where a step must show.
 type target struct {
 	workload string
-	metric   report.Metric
+	metric   results.Metric
 }
 
 // idleWorkload is where the memory of idle connections is looked at.
 const idleWorkload = "idle1k"
 
-var steps = map[string]step{
-	"stage0": {published: "27.5 K"},
-	"stage1": {published: "with stage2", targets: []target{{workload.Hello, report.Speed}, {"c1", report.Speed}}},
-	"stage2": {published: "132 K", targets: []target{{workload.Hello, report.Speed}}},
-	"stage3": {published: "140 K", targets: []target{{"browser", report.Speed}}},
-	"stage4": {published: "159 K with more", targets: []target{{"pipelined", report.Speed}, {"body64k", report.Speed}}},
-	"stage5": {published: "–", targets: []target{{workload.Hello, report.Speed}, {idleWorkload, report.HeldMemory}}},
+var targets = map[string][]target{
+	"stage1": {{workload.Hello, results.RequestsPerSecond}, {"c1", results.RequestsPerSecond}},
+	"stage2": {{workload.Hello, results.RequestsPerSecond}},
+	"stage3": {{"browser", results.RequestsPerSecond}},
+	"stage4": {{"pipelined", results.RequestsPerSecond}, {"body64k", results.RequestsPerSecond}},
+	"stage5": {{workload.Hello, results.RequestsPerSecond}, {idleWorkload, results.HeldMemory}},
 }
-
-// PublishedNote says what the published column is, and is not.
-const PublishedNote = "Published: what the documents say, measured on another machine with 4 threads, with other code: compare steps, not numbers. 132 K is stage1 and stage2 together; 159 K came with six more changes."
 
 // Again is what the second appearance of a server is called, for the noise floor.
 const Again = " again"
@@ -41,7 +32,7 @@ const Again = " again"
 // one before it on the stage's target workloads; the last stage twice, as the
 // noise floor. ceiling may be nil.
 func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
-	b.Published = PublishedNote
+	b.showPublished = true
 	seen := map[string]bool{}
 	put := func(s Server, name string) error {
 		w, err := workload.ByName(name)
@@ -69,19 +60,16 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 		if err := put(*ceiling, workload.Hello); err != nil {
 			return err
 		}
-		b.compare(report.Pair, workload.Hello, report.Speed, last, *ceiling)
+		b.Compare(results.Pair, workload.Hello, last, *ceiling, results.RequestsPerSecond)
 	}
-	b.compare(report.Noise, workload.Hello, report.Speed, twin, last)
-	b.compare(report.Noise, workload.Hello, report.CPU, twin, last)
+	b.Compare(results.Noise, workload.Hello, twin, last, results.RequestsPerSecond, results.ServerCPU)
 	for i, s := range stages {
 		if i == 0 {
 			continue
 		}
-		b.compare(report.Step, workload.Hello, report.Speed, s, stages[i-1])
-		b.compare(report.Step, workload.Hello, report.CPU, s, stages[i-1])
-		b.compare(report.Total, workload.Hello, report.Speed, s, stages[0])
-		b.compare(report.Total, workload.Hello, report.CPU, s, stages[0])
-		for _, t := range steps[short(s.Name)].targets {
+		b.Compare(results.Step, workload.Hello, s, stages[i-1], results.RequestsPerSecond, results.ServerCPU)
+		b.Compare(results.Total, workload.Hello, s, stages[0], results.RequestsPerSecond, results.ServerCPU)
+		for _, t := range targets[harness.ShortName(s.Name)] {
 			if b.Brief && t.workload != workload.Hello {
 				continue
 			}
@@ -90,12 +78,12 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 					continue
 				}
 			}
-			for _, each := range []Server{stages[i-1], s} {
-				if err := put(each, t.workload); err != nil {
+			for _, side := range []Server{stages[i-1], s} {
+				if err := put(side, t.workload); err != nil {
 					return err
 				}
 			}
-			b.compare(report.Target, t.workload, t.metric, s, stages[i-1])
+			b.Compare(results.Target, t.workload, s, stages[i-1], t.metric)
 		}
 	}
 	return nil
@@ -108,12 +96,8 @@ func (b *Bench) Pair(base, head Server, w workload.Workload) {
 	for _, s := range []Server{base, head, twin} {
 		b.Items = append(b.Items, Item{Server: s, Workload: w})
 	}
-	for _, metric := range b.metrics() {
-		b.compare(report.Pair, w.Name, metric, head, base)
-	}
-	for _, metric := range b.metrics() {
-		b.compare(report.Noise, w.Name, metric, twin, base)
-	}
+	b.Compare(results.Pair, w.Name, head, base, b.metrics()...)
+	b.Compare(results.Noise, w.Name, twin, base, b.metrics()...)
 }
 
 // Generators puts the comparison of the embedded generator with wrk into b: the
@@ -124,43 +108,27 @@ func (b *Bench) Generators(s Server, workloads []workload.Workload) {
 	embedded.Name, wrk.Name = Embedded, Wrk
 	for _, w := range workloads {
 		b.Items = append(b.Items, Item{Server: embedded, Workload: w, Generator: Embedded}, Item{Server: wrk, Workload: w, Generator: Wrk})
-		b.compare(report.Pair, w.Name, report.ClientCost, embedded, wrk)
-		b.compare(report.Pair, w.Name, report.Speed, embedded, wrk)
-		b.compare(report.Pair, w.Name, report.CPU, embedded, wrk)
+		b.Compare(results.Pair, w.Name, embedded, wrk, results.ClientCPU, results.RequestsPerSecond, results.ServerCPU)
 	}
 }
 
-func (b *Bench) compare(kind report.Kind, workload string, metric report.Metric, head, base Server) {
-	b.Ratios = append(b.Ratios, report.Ratio{Kind: kind, Workload: workload, Metric: metric, Head: head.Name, Base: base.Name})
-}
-
-// Short is a stage without what its step is about: "stage3".
-func Short(name string) string { return short(name) }
-
-func short(name string) string {
-	s, _, _ := strings.Cut(name, "-")
-	return s
+// Compare asks for ratios of head to base.
+func (b *Bench) Compare(kind results.Kind, workload string, head, base Server, metrics ...results.Metric) {
+	for _, metric := range metrics {
+		b.Ratios = append(b.Ratios, results.Ratio{Kind: kind, Workload: workload, Metric: metric, Head: head.Name, Base: base.Name})
+	}
 }
 
 // Targets are the workloads on which a stage is looked at, hello first. Where
 // memory is what must show there is no speed to see.
 func Targets(stage string) []string {
 	out := []string{workload.Hello}
-	for _, t := range steps[short(stage)].targets {
-		if t.metric == report.Speed && t.workload != workload.Hello {
+	for _, t := range targets[harness.ShortName(stage)] {
+		if t.metric == results.RequestsPerSecond && t.workload != workload.Hello {
 			out = append(out, t.workload)
 		}
 	}
 	return out
-}
-
-// Published is what the documents say of a server, "" for those they do not know.
-func Published(name string) string {
-	// A stage with other flags, files or workers is not what they speak of.
-	if !stageFolder.MatchString(name) {
-		return ""
-	}
-	return steps[short(name)].published
 }
 
 // CheckGenerator refuses what the generator cannot do.

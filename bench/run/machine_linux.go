@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -107,7 +107,7 @@ func useCPUs(cpus []int) error {
 
 // describe fills in what there is to say about this machine. What cannot be
 // read stays empty.
-func describe(m *report.Machine) {
+func describe(m *results.Machine) {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		m.Kernel = unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])

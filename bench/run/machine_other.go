@@ -3,7 +3,7 @@
 package run
 
 import (
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -21,7 +21,7 @@ func readCPUs([]int) (cpuTicks, error) { return cpuTicks{}, netpoll.ErrUnsupport
 
 func useCPUs([]int) error { return netpoll.ErrUnsupported }
 
-func describe(*report.Machine) {}
+func describe(*results.Machine) {}
 
 func loadAverage() float64 { return 0 }
 

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Item is what is measured once in a round: a server under a workload.
@@ -22,7 +23,7 @@ type Item struct {
 
 // reading is the state of a server at one moment at which nothing is on its way to it.
 type reading struct {
-	counters counters
+	counters harness.Reading // none without an admin listener
 	resident int64
 	user     int64
 	system   int64
@@ -32,9 +33,11 @@ type reading struct {
 	mhz      float64 // of the server's CPUs, 0 when unknown
 }
 
-func (b *Bench) look(ctx context.Context, s *Running) (r reading, err error) {
-	if r.counters, err = s.read(ctx); err != nil {
-		return r, err
+func (b *Bench) look(ctx context.Context, s *harness.Server) (r reading, err error) {
+	if s.Ready.Admin != "" {
+		if r.counters, err = s.Counters(ctx); err != nil {
+			return r, err
+		}
 	}
 	if r.resident, err = resident(s.PID()); err == nil {
 		r.user, r.system, err = processTicks(s.PID())
@@ -47,29 +50,33 @@ func (b *Bench) look(ctx context.Context, s *Running) (r reading, err error) {
 	}
 	r.when, r.mhz = time.Now(), megahertz(b.place.Server)
 	if err != nil && !s.Alive() {
-		return r, s.Obituary("")
+		return r, s.EndedError("")
 	}
 	return r, err
 }
 
+// lookIdle looks at a server that has nothing to do; where memory is measured, at what lives in it.
+func (b *Bench) lookIdle(ctx context.Context, s *harness.Server, w workload.Workload) (r reading, err error) {
+	if w.Idle > 0 && s.Ready.Admin != "" {
+		if err := s.Collect(ctx); err != nil {
+			return r, err
+		}
+	}
+	return b.look(ctx, s)
+}
+
 // measure starts the server, drives it once, and ends it. Whatever happens, no
 // process is left when it returns.
-func (b *Bench) measure(ctx context.Context, item Item) (m report.Measurement, err error) {
-	m = report.Measurement{Server: item.Server.Name, Workload: item.Workload.Name}
+func (b *Bench) measure(ctx context.Context, item Item) (m results.Measurement, err error) {
+	m = results.Measurement{Server: item.Server.Name, Workload: item.Workload.Name}
 	s, err := Start(ctx, item.Server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
 	if err != nil {
 		return m, err
 	}
-	defer s.End()
+	defer s.Close()
 	var result load.Result
 	var empty, before, after reading
-	if item.Workload.Idle > 0 {
-		err = s.collect(ctx)
-	}
-	if err == nil {
-		empty, err = b.look(ctx, s)
-	}
-	if err != nil {
+	if empty, err = b.lookIdle(ctx, s, item.Workload); err != nil {
 		return m, err
 	}
 	if cmp.Or(item.Generator, b.Generator) == Wrk {
@@ -88,38 +95,33 @@ func (b *Bench) measure(ctx context.Context, item Item) (m report.Measurement, e
 }
 
 // blame finds the better error: a generator that lost its server can only say that it did.
-func (b *Bench) blame(ctx context.Context, s *Running, err error) error {
+func (b *Bench) blame(ctx context.Context, s *harness.Server, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_ = s.Await(time.Second)
+	_ = s.Wait(time.Second)
 	if !s.Alive() {
-		return s.Obituary("while it was being measured")
+		return s.EndedError("while it was being measured")
 	}
 	return err
 }
 
 // embedded drives s with the generator of this project, a process of its own.
 // The server is read while all connections are open and at rest.
-func (b *Bench) embedded(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
+func (b *Bench) embedded(ctx context.Context, s *harness.Server, w workload.Workload) (result load.Result, before, after reading, err error) {
 	more := []string{"--server-pid", strconv.Itoa(s.PID())}
 	if b.Rate > 0 {
 		more = append(more, "--rate", strconv.FormatFloat(b.Rate, 'f', -1, 64))
 	}
 	g, err := OpenGenerator(ctx, Drive{
-		Command: b.Command, CPUs: b.place.Load, Address: s.Address, Workload: w, Threads: b.loadThreads(w),
+		Command: b.Command, CPUs: b.place.Load, Address: s.Ready.Address, Workload: w, Threads: b.loadThreads(w),
 		Warmup: b.Warmup, Duration: b.duration(w), More: more,
 	})
 	if err != nil {
 		return result, before, after, err
 	}
-	defer g.End()
-	if w.Idle > 0 {
-		if err = s.collect(ctx); err != nil {
-			return result, before, after, err
-		}
-	}
-	if before, err = b.look(ctx, s); err != nil {
+	defer g.Close()
+	if before, err = b.lookIdle(ctx, s, w); err != nil {
 		return result, before, after, err
 	}
 	if err = g.Send(ctx); err != nil {
@@ -133,12 +135,12 @@ func (b *Bench) embedded(ctx context.Context, s *Running, w workload.Workload) (
 }
 
 // fill makes a measurement of what the generator and the server say.
-func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
+func fill(m *results.Measurement, r load.Result, empty, before, after reading) {
 	m.RequestsPerSecond, m.Requests, m.Seconds = r.RequestsPerSecond, r.Requests, r.Seconds
 	m.Established, m.ConnectErrors, m.Errors = r.Established, r.ConnectErrors, r.Errors
 	m.Latency, m.Histogram, m.Unsent = r.Latency, r.Histogram, r.Unsent
 	m.Reconnects, m.StaleDates, m.MHz = r.Reconnects, r.StaleDates, after.mhz
-	m.ServerCPU, m.ClientCPU = r.ServerCPUPerRequest, r.ClientCPUPerRequest
+	m.ServerCPUNanos, m.ClientCPUNanos = r.ServerCPUNanosPerRequest, r.ClientCPUNanosPerRequest
 	if user, system := after.user-before.user, after.system-before.system; user+system > 0 {
 		m.ServerUserShare = float64(user) / float64(user+system)
 	}
@@ -148,36 +150,33 @@ func fill(m *report.Measurement, r load.Result, empty, before, after reading) {
 
 	server, all := after.server.less(before.server), after.cpus.less(before.cpus)
 	// What other processes took of the CPUs was neither the server's nor idle.
-	if own := float64(r.ServerCPU) / float64(tick); own > 0 {
+	if own := float64(r.ServerCPUNanos) / float64(tick); own > 0 {
 		m.ServerBusy = own / (own + float64(server.idle))
 	}
 	if total := all.busy + all.idle + all.steal; total > 0 {
 		m.StealShare = float64(all.steal) / float64(total)
-		ours := float64(r.ServerCPU+r.ClientCPU) / float64(tick)
+		ours := float64(r.ServerCPUNanos+r.ClientCPUNanos) / float64(tick)
 		m.OthersShare = max(0, (float64(all.busy)-ours)/float64(total))
 	}
 
-	if total := after.counters.Total; total != nil {
-		requests := float64(max(total["requests"]-before.counters.Total["requests"], 1))
-		m.Counters = map[string]float64{}
-		for name, value := range total {
-			if name != "held_bytes" && name != "connections" {
-				m.Counters[name] = float64(value-before.counters.Total[name]) / requests
-			}
-		}
-		for _, name := range []string{"heap_objects_allocated", "heap_bytes_allocated"} {
-			m.Counters[name] = float64(after.counters.Runtime[name]-before.counters.Runtime[name]) / requests
-		}
-		m.GCCycles = after.counters.Runtime["gc_cycles"] - before.counters.Runtime["gc_cycles"]
-		for i, loop := range after.counters.Loops {
-			m.LoopRequests = append(m.LoopRequests, loop["requests"]-before.counters.Loops[i]["requests"])
-			m.LoopConnections = append(m.LoopConnections, before.counters.Loops[i]["connections"])
-		}
-		if r.Idle > 0 {
-			m.HeapPerConnection = float64(before.counters.Runtime["heap_bytes"]-empty.counters.Runtime["heap_bytes"]) / connections
-		}
-		m.HeldPerConnection = float64(before.counters.Total["held_bytes"]) / connections
+	if after.counters.Number == 0 {
+		return
 	}
+	if m.Counters = after.counters.PerRequest(before.counters); m.Counters == nil {
+		m.Counters = map[string]float64{}
+	}
+	delete(m.Counters, "gc_cycles") // m has it, for the whole time
+	delete(m.Counters, "cpu_ns")    // the generator has read it
+	spent := after.counters.Sub(before.counters)
+	m.GCCycles = spent.Process.GCCycles
+	for i, loop := range spent.Loops {
+		m.LoopRequests = append(m.LoopRequests, int64(loop.Requests))
+		m.LoopConnections = append(m.LoopConnections, int64(before.counters.Loops[i].Connections))
+	}
+	if r.Idle > 0 {
+		m.HeapPerConnection = float64(before.counters.Process.HeapBytes-empty.counters.Process.HeapBytes) / connections
+	}
+	m.HeldPerConnection = float64(int64(before.counters.Total.HeldBytes)) / connections
 }
 
 // Ended tells whether err only means that somebody stopped the run.

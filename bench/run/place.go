@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 // Place says on which CPUs server and generator run.
 type Place struct {
-	Layout string // report.CoLocated, report.Split or report.Shared
+	Layout string // results.CoLocated, results.Split or results.Shared
 	Server []int
 	Load   []int
 	Own    []int // for this process, which has little to do
@@ -27,29 +27,29 @@ func Arrange(cpus []int, layout string) (Place, error) {
 		return Place{}, fmt.Errorf("no CPU to run on")
 	}
 	if layout == "" {
-		layout = report.CoLocated
+		layout = results.CoLocated
 		if len(cpus) >= splitFrom {
-			layout = report.Split
+			layout = results.Split
 		}
 	}
 	switch layout {
-	case report.CoLocated:
+	case results.CoLocated:
 		// The last one: interrupts and the rest of the system like the first best.
 		shared, others := cpus[len(cpus)-1:], cpus[:len(cpus)-1]
 		if len(others) == 0 {
 			others = shared
 		}
 		return Place{Layout: layout, Server: shared, Load: shared, Own: others}, nil
-	case report.Split:
+	case results.Split:
 		if len(cpus) < 2 {
-			return Place{}, fmt.Errorf("layout %q needs at least 2 CPUs, and this process may use one: use --layout %s", layout, report.CoLocated)
+			return Place{}, fmt.Errorf("layout %q needs at least 2 CPUs, and this process may use one: use --layout %s", layout, results.CoLocated)
 		}
 		half := len(cpus) / 2
 		return Place{Layout: layout, Server: cpus[:half], Load: cpus[half:], Own: cpus[half:]}, nil
-	case report.Shared:
+	case results.Shared:
 		return Place{Layout: layout, Server: cpus, Load: cpus, Own: cpus}, nil
 	}
-	return Place{}, fmt.Errorf("there is no layout %q: choose %s, %s or %s", layout, report.CoLocated, report.Split, report.Shared)
+	return Place{}, fmt.Errorf("there is no layout %q: choose %s, %s or %s", layout, results.CoLocated, results.Split, results.Shared)
 }
 
 func (p Place) inUse() []int {

@@ -18,9 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func hello(t *testing.T, connections int) workload.Workload {
@@ -38,8 +39,8 @@ func TestMeasureOnce(t *testing.T) {
 	require.NotZero(t, m.Requests)
 	require.Equal(t, 10, m.Established)
 	require.Empty(t, m.Errors)
-	require.Positive(t, m.ServerCPU)
-	require.Positive(t, m.ClientCPU)
+	require.Positive(t, m.ServerCPUNanos)
+	require.Positive(t, m.ClientCPUNanos)
 	require.Positive(t, m.Resident)
 	require.Positive(t, m.Latency.P50)
 	require.NotEmpty(t, m.Histogram)
@@ -56,14 +57,14 @@ func TestSlowServerIsRankedSlower(t *testing.T) {
 	b.Progress = func(p Progress) { told = append(told, p) }
 	d, err := b.Run(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, report.Complete, d.Ended)
+	require.Equal(t, results.Complete, d.Ended)
 	require.Len(t, d.Measurements, 3*rounds)
 	require.Len(t, told, len(d.Measurements))
 	require.Equal(t, rounds, d.Method.Rounds)
 
-	r, ok := d.Find(report.Pair, "slow")
+	r, ok := d.Find(results.Pair, "slow")
 	require.True(t, ok)
-	require.Equal(t, report.Speed, r.Metric)
+	require.Equal(t, results.RequestsPerSecond, r.Metric)
 	require.Equal(t, stats.Lower, r.Verdict, "%+v", r)
 	require.Equal(t, "slower", r.Words())
 	require.NoError(t, d.Failure())
@@ -106,7 +107,7 @@ func TestServersThatDoNotStart(t *testing.T) {
 	b := bench(t)
 	for part, want := range map[string]string{
 		"refuses": "refuses ended instead of starting (exit status 1): address 127.0.0.1:8080 is taken by another process",
-		"chatty":  `chatty did not print a ready line, but "hello there"`,
+		"chatty":  `chatty is not understood: no ready line: "hello there"`,
 	} {
 		_, err := b.measure(t.Context(), Item{Server: rig(t, part), Workload: hello(t, 1)})
 		require.EqualError(t, err, want)
@@ -184,13 +185,13 @@ func TestArrange(t *testing.T) {
 		layout string
 		want   Place
 	}{
-		{[]int{0}, "", Place{report.CoLocated, []int{0}, []int{0}, []int{0}}},
-		{[]int{0, 1}, "", Place{report.CoLocated, []int{1}, []int{1}, []int{0}}},
-		{[]int{0, 1}, "split", Place{report.Split, []int{0}, []int{1}, []int{1}}},
-		{[]int{2, 3, 6}, "", Place{report.CoLocated, []int{6}, []int{6}, []int{2, 3}}},
-		{[]int{0, 1, 2, 3}, "", Place{report.Split, []int{0, 1}, []int{2, 3}, []int{2, 3}}},
-		{[]int{0, 1, 2, 3}, "co-located", Place{report.CoLocated, []int{3}, []int{3}, []int{0, 1, 2}}},
-		{[]int{0, 1, 2, 3, 4}, "", Place{report.Split, []int{0, 1}, []int{2, 3, 4}, []int{2, 3, 4}}},
+		{[]int{0}, "", Place{results.CoLocated, []int{0}, []int{0}, []int{0}}},
+		{[]int{0, 1}, "", Place{results.CoLocated, []int{1}, []int{1}, []int{0}}},
+		{[]int{0, 1}, "split", Place{results.Split, []int{0}, []int{1}, []int{1}}},
+		{[]int{2, 3, 6}, "", Place{results.CoLocated, []int{6}, []int{6}, []int{2, 3}}},
+		{[]int{0, 1, 2, 3}, "", Place{results.Split, []int{0, 1}, []int{2, 3}, []int{2, 3}}},
+		{[]int{0, 1, 2, 3}, "co-located", Place{results.CoLocated, []int{3}, []int{3}, []int{0, 1, 2}}},
+		{[]int{0, 1, 2, 3, 4}, "", Place{results.Split, []int{0, 1}, []int{2, 3, 4}, []int{2, 3, 4}}},
 	} {
 		got, err := Arrange(c.cpus, c.layout)
 		require.NoError(t, err)
@@ -240,14 +241,14 @@ func TestLadderPlan(t *testing.T) {
 	require.NoError(t, b.Ladder(servers, &Server{Name: BareC}))
 	var got []string
 	for _, item := range b.Items {
-		got = append(got, short(item.Server.Name)+" "+item.Workload.Name)
+		got = append(got, harness.ShortName(item.Server.Name)+" "+item.Workload.Name)
 	}
 	slices.Sort(got)
 	require.Equal(t, []string{
 		"bare hello", "stage0 c1", "stage0 hello", "stage1 c1", "stage1 hello", "stage2 browser", "stage2 hello", "stage3 body64k", "stage3 browser", "stage3 hello", "stage3 pipelined",
 		"stage4 body64k", "stage4 hello", "stage4 idle1k", "stage4 pipelined", "stage5 hello", "stage5 hello", "stage5 idle1k",
 	}, got)
-	require.NotEmpty(t, b.Published)
+	require.True(t, b.showPublished)
 
 	b = Bench{Generator: Wrk}
 	require.NoError(t, b.Ladder(servers, nil))
@@ -256,35 +257,9 @@ func TestLadderPlan(t *testing.T) {
 	}
 }
 
-func TestEveryStageInThisRepositoryIsKnown(t *testing.T) {
-	root, err := Root()
-	require.NoError(t, err)
-	stages, err := Stages(root)
-	require.NoError(t, err)
-	for _, s := range stages {
-		require.NotEmpty(t, Published(s), s)
-	}
-	for text, want := range map[string]string{"0": stages[0], "stage0": stages[0], stages[0]: stages[0]} {
-		got, err := PickStage(stages, text)
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-	}
-	_, err = PickStage(stages, "9")
-	require.ErrorContains(t, err, `no stage "9": choose one of stage0-naive`)
-	require.Empty(t, Published(stages[0]+Again))
-}
-
-func TestStagesFromAnEmptyFolder(t *testing.T) {
-	_, err := Stages(t.TempDir())
-	require.ErrorContains(t, err, "is this a whole checkout?")
-	t.Chdir(t.TempDir())
-	_, err = Root()
-	require.ErrorContains(t, err, "is not inside the repository")
-}
-
 func TestBuildErrorIsOneLine(t *testing.T) {
 	root := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte(module+"\n\ngo 1.26\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module "+harness.Module+"\n\ngo 1.26\n"), 0o600))
 	require.NoError(t, os.Mkdir(filepath.Join(root, "stage7-broken"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "stage7-broken", "main.go"), []byte("package main\n\nfunc main() { nothing() }\n"), 0o600))
 	_, err := BuildStages(t.Context(), root, t.TempDir(), []string{"stage7-broken"})
@@ -315,8 +290,8 @@ func TestWrk(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, m.Requests)
 	require.Empty(t, m.Errors)
-	require.Positive(t, m.ServerCPU)
-	require.Positive(t, m.ClientCPU)
+	require.Positive(t, m.ServerCPUNanos)
+	require.Positive(t, m.ClientCPUNanos)
 	require.Positive(t, m.Latency.P50)
 	require.Empty(t, children(t))
 
@@ -328,7 +303,7 @@ func TestWrk(t *testing.T) {
 }
 
 func TestBareC(t *testing.T) {
-	root, err := Root()
+	root, err := harness.FindRoot()
 	require.NoError(t, err)
 	s, ok, err := BuildBareC(t.Context(), root, t.TempDir())
 	require.NoError(t, err)

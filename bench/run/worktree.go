@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Worktree checks a commit out into a temporary folder. remove takes it away
@@ -18,7 +21,10 @@ func Worktree(ctx context.Context, root, revision string) (folder, name string, 
 	if _, err := exec.LookPath("git"); err != nil {
 		return "", "", remove, errors.New("the command git is not there: comparing commits needs it")
 	}
-	commit, err := git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	commit, err := git(ctx, root, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	if ctx.Err() != nil {
+		return "", "", remove, ctx.Err()
+	}
 	if err != nil || commit == "" {
 		return "", "", remove, fmt.Errorf("there is no commit %q here: see git log", revision)
 	}
@@ -28,17 +34,13 @@ func Worktree(ctx context.Context, root, revision string) (folder, name string, 
 	}
 	folder = filepath.Join(temporary, "checkout")
 	remove = func() {
-		_, _ = git(root, "worktree", "remove", "--force", folder)
+		_, _ = git(context.Background(), root, "worktree", "remove", "--force", folder)
 		_ = os.RemoveAll(temporary)
-		_, _ = git(root, "worktree", "prune")
+		_, _ = git(context.Background(), root, "worktree", "prune")
 	}
-	cmd := exec.CommandContext(ctx, "git", "worktree", "add", "--detach", "--quiet", folder, commit)
-	cmd.Dir = root
-	if text, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		} else {
-			err = fmt.Errorf("cannot check %s out: %s", revision, lastLine(string(text), err))
+	if _, err := git(ctx, root, "worktree", "add", "--detach", "--quiet", folder, commit); err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("cannot check %s out: %w", revision, err)
 		}
 		return folder, "", remove, err
 	}
@@ -48,11 +50,7 @@ func Worktree(ctx context.Context, root, revision string) (folder, name string, 
 // BuildStageAt builds one stage of the checkout at root, as a server whose name
 // ends with what it is at.
 func BuildStageAt(ctx context.Context, root, stage, at string) (Server, error) {
-	all, err := Stages(root)
-	if err != nil {
-		return Server{}, err
-	}
-	name, err := PickStage(all, stage)
+	name, err := harness.FindStage(root, stage)
 	if err != nil {
 		return Server{}, err
 	}
@@ -65,7 +63,7 @@ func BuildStageAt(ctx context.Context, root, stage, at string) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	servers[0].Name = short(name) + " " + at
+	servers[0].Name = harness.ShortName(name) + " " + at
 	return servers[0], nil
 }
 
@@ -78,10 +76,24 @@ func BuildStagesIn(ctx context.Context, root string, stages []string) ([]Server,
 	return BuildStages(ctx, root, filepath.Join(out, "bin"), stages)
 }
 
-func lastLine(text string, err error) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
-		return last
+// Revision is the commit of the checkout at root, "" when that is not known,
+// and with a mark when files differ from it.
+func Revision(root string) string {
+	revision, err := git(context.Background(), root, "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return ""
 	}
-	return err.Error()
+	if changes, err := git(context.Background(), root, "status", "--porcelain"); err == nil && changes != "" {
+		revision += " with changes"
+	}
+	return revision
+}
+
+func git(ctx context.Context, root string, args ...string) (string, error) {
+	out, err := harness.Run(ctx, harness.Command{Path: "git", Args: args, Dir: root})
+	if err == nil && out.Exit.ExitCode() != 0 {
+		lines := strings.Split(strings.TrimSpace(out.Stderr), "\n")
+		err = errors.New(cmp.Or(lines[len(lines)-1], out.Exit.String()))
+	}
+	return strings.TrimSpace(out.Stdout), err
 }

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/child"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // FindWrk tells whether wrk is there; the error says what to do when it is not.
@@ -90,7 +90,7 @@ func luaString(b []byte) string {
 
 // wrk drives s with wrk. It knows whole seconds only, and has no warm-up: the
 // embedded generator does that, and finds the wrong answers that wrk does not see.
-func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, before, after reading, err error) {
+func (b *Bench) wrk(ctx context.Context, s *harness.Server, w workload.Workload) (result load.Result, before, after reading, err error) {
 	var warm load.Result
 	if b.Warmup > 0 {
 		warm, err = b.warm(ctx, s, w)
@@ -111,7 +111,7 @@ func (b *Bench) wrk(ctx context.Context, s *Running, w workload.Workload) (resul
 	return result, before, after, err
 }
 
-func (b *Bench) runWrk(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
+func (b *Bench) runWrk(ctx context.Context, s *harness.Server, w workload.Workload) (result load.Result, err error) {
 	folder, err := os.MkdirTemp("", "ladder-wrk-")
 	if err != nil {
 		return result, err
@@ -128,36 +128,32 @@ func (b *Bench) runWrk(ctx context.Context, s *Running, w workload.Workload) (re
 	if err != nil {
 		return result, err
 	}
-	g, err := child.Start(ctx, child.Command{Name: "wrk", Path: "wrk", CPUs: b.place.Load, Args: []string{
+	g, err := harness.Start(ctx, harness.Command{Name: "wrk", Path: "wrk", CPUs: b.place.Load, Args: []string{
 		"-t", strconv.Itoa(threads), "-c", strconv.Itoa(w.Connections), "-d", strconv.Itoa(seconds) + "s",
-		"--timeout", "10s", "-s", script, "http://" + s.Address + "/"}})
+		"--timeout", "10s", "-s", script, "http://" + s.Ready.Address + "/"}})
 	if err != nil {
 		return result, err
 	}
-	defer g.End()
-	var said string
-	for _, line := range g.Rest() {
-		if strings.HasPrefix(line, "{") {
-			said = line
-		}
-	}
+	defer g.Close()
+	said := g.Rest()
 	if ctx.Err() != nil {
 		return result, ctx.Err()
 	}
-	if g.State().ExitCode() != 0 || said == "" {
-		return result, g.Obituary("")
+	_, figures, ok := strings.Cut(said, "\n{")
+	if g.ExitCode() != 0 || !ok {
+		return result, g.EndedError("")
 	}
 	var r wrkResult
-	if err := json.Unmarshal([]byte(said), &r); err != nil {
+	if err := json.Unmarshal([]byte("{"+figures), &r); err != nil {
 		return result, fmt.Errorf("what wrk said is not understood: %w", err)
 	}
 	result = r.convert(w, threads)
 	if now, err := load.CPUOf(s.PID()); err == nil {
-		result.ServerCPU = now - server
+		result.ServerCPUNanos = now - server
 	}
-	result.ClientCPU = (g.State().UserTime() + g.State().SystemTime()).Nanoseconds()
+	result.ClientCPUNanos = g.CPUNanos()
 	if n := float64(r.Requests); n > 0 {
-		result.ServerCPUPerRequest, result.ClientCPUPerRequest = float64(result.ServerCPU)/n, float64(result.ClientCPU)/n
+		result.ServerCPUNanosPerRequest, result.ClientCPUNanosPerRequest = float64(result.ServerCPUNanos)/n, float64(result.ClientCPUNanos)/n
 	}
 	return result, nil
 }
@@ -190,20 +186,14 @@ func (r wrkResult) convert(w workload.Workload, threads int) load.Result {
 }
 
 // warm drives s with the embedded generator. That a result has errors in it is not an error here.
-func (b *Bench) warm(ctx context.Context, s *Running, w workload.Workload) (result load.Result, err error) {
-	g, err := child.Start(ctx, child.Command{Name: generatorName, Path: b.Command, CPUs: b.place.Load, Args: []string{
-		"load", "--json", "-", "--target", s.Address, "--workload", w.Name, "--connections", strconv.Itoa(w.Connections),
-		"--pipeline", strconv.Itoa(w.Pipeline), "--warmup", "0s", "--duration", b.Warmup.String()}})
+func (b *Bench) warm(ctx context.Context, s *harness.Server, w workload.Workload) (result load.Result, err error) {
+	g, err := Drive{Command: b.Command, CPUs: b.place.Load, Address: s.Ready.Address, Workload: w, Threads: 1, Duration: b.Warmup}.start(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer g.End()
-	line, err := g.Line(ctx, b.Warmup+time.Minute)
-	if err != nil {
-		return result, err
+	defer g.Close()
+	if result, err = g.readResult(ctx); err == nil {
+		err = g.Wait(harness.Patience)
 	}
-	if err := json.Unmarshal([]byte(line), &result); err != nil {
-		return result, fmt.Errorf("the load generator's result is not understood: %w", err)
-	}
-	return result, g.Await(endLimit)
+	return result, err
 }

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -141,7 +141,7 @@ func (r *refreshing) ablation() error {
 					return err
 				}
 			}
-			for _, metric := range []results.Metric{results.Speed, results.CPU} {
+			for _, metric := range []results.Metric{results.RequestsPerSecond, results.ServerCPU} {
 				bench.Ratios = append(bench.Ratios, results.Ratio{Kind: results.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: names.server(c.With)})
 			}
 		}

@@ -13,6 +13,7 @@ import (
 // a chapter can quote no figure of theirs that they did not give.
 type documents struct {
 	Documents []document `yaml:"documents"`
+	Note      string     `yaml:"note"` // for the ladder's table, see package results
 	Published []published
 }
 
@@ -30,6 +31,9 @@ type published struct {
 	In     []int  `yaml:"in"`
 	What   string `yaml:"what"`
 	Stage  string `yaml:"stage,omitempty"` // the stage that it belongs to, where it does to one
+
+	Includes string `yaml:"includes,omitempty"` // a stage whose step is in the figure too
+	Remark   string `yaml:"remark,omitempty"`   // what stands behind the figure in the ladder's table
 }
 
 func readDocuments(root string) (*documents, error) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -46,7 +46,7 @@ func prune(root string) error {
 		d.Measurements = nil
 		for i := range d.Rows {
 			r := &d.Rows[i]
-			r.UserCPU, r.SystemCPU, r.UserShare, r.HeapPerConnection = stats.Interval{}, stats.Interval{}, stats.Interval{}, stats.Interval{}
+			r.UserCPUMicros, r.SystemCPUMicros, r.UserShare, r.HeapPerConnection = stats.Interval{}, stats.Interval{}, stats.Interval{}, stats.Interval{}
 			r.LoopConnections, r.Resident, r.RequestsPerWait = nil, 0, 0
 		}
 		if err := writeData(d, filepath.Join(root, "docs", "data", file)); err != nil {

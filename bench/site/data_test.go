@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 // wholeDocument is one with its rounds, as a run leaves it.
@@ -18,15 +18,15 @@ func wholeDocument(t *testing.T) *results.Document {
 		Servers:   []results.Server{{Name: "stage0-naive", Counters: true}, {Name: "stage1-reuseport", Counters: true}},
 		Workloads: []results.Workload{{Name: "hello"}},
 		Ratios: []results.Ratio{
-			{Kind: results.Pair, Workload: "hello", Metric: results.Tail, Head: "stage1-reuseport", Base: "stage0-naive"},
-			{Kind: results.Target, Workload: "hello", Metric: results.Speed, Head: "stage1-reuseport", Base: "stage0-naive"},
+			{Kind: results.Pair, Workload: "hello", Metric: results.LatencyP99, Head: "stage1-reuseport", Base: "stage0-naive"},
+			{Kind: results.Target, Workload: "hello", Metric: results.RequestsPerSecond, Head: "stage1-reuseport", Base: "stage0-naive"},
 		},
 	}
 	d.Method.Seed = 1<<64 - 1
 	for round := 1; round <= 6; round++ {
 		for i, s := range d.Servers {
 			d.Measurements = append(d.Measurements, results.Measurement{
-				Round: round, Server: s.Name, Workload: "hello", RequestsPerSecond: 10_000.123456 * float64(i+1), ServerCPU: 9000 / float64(i+1),
+				Round: round, Server: s.Name, Workload: "hello", RequestsPerSecond: 10_000.123456 * float64(i+1), ServerCPUNanos: 9000 / float64(i+1),
 				Counters: map[string]float64{"reads": 1, "handoffs": 0},
 			})
 		}

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
@@ -193,24 +194,24 @@ var metrics = map[string]struct {
 	write func(float64) string
 }{
 	"qps":         {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, thousands},
-	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPU }, microseconds},
-	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPU }, microseconds},
-	"p50":         {func(r results.Row) stats.Interval { return r.P50 }, microseconds},
-	"p90":         {func(r results.Row) stats.Interval { return r.P90 }, microseconds},
-	"p99":         {func(r results.Row) stats.Interval { return r.P99 }, microseconds},
-	"p99.9":       {func(r results.Row) stats.Interval { return r.P999 }, microseconds},
+	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPUMicros }, microseconds},
+	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPUMicros }, microseconds},
+	"p50":         {func(r results.Row) stats.Interval { return r.P50Micros }, microseconds},
+	"p90":         {func(r results.Row) stats.Interval { return r.P90Micros }, microseconds},
+	"p99":         {func(r results.Row) stats.Interval { return r.P99Micros }, microseconds},
+	"p99.9":       {func(r results.Row) stats.Interval { return r.P999Micros }, microseconds},
 	"calls":       {func(r results.Row) stats.Interval { return exact(r.SystemCalls) }, perRequest},
 	"gc":          {func(r results.Row) stats.Interval { return exact(r.GCCyclesPerSecond) }, perRequest},
-	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, wholeNumber},
-	"resident":    {func(r results.Row) stats.Interval { return r.ResidentPerConnection }, wholeNumber},
-	"established": {func(r results.Row) stats.Interval { return exact(float64(r.Established)) }, wholeNumber},
+	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, console.Thousands[float64]},
+	"resident":    {func(r results.Row) stats.Interval { return r.ResidentPerConnection }, console.Thousands[float64]},
+	"established": {func(r results.Row) stats.Interval { return exact(float64(r.Established)) }, console.Thousands[float64]},
 }
 
 func exact(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
 
 // ratios are what two servers can be compared by.
 var ratios = map[string]results.Metric{
-	"ratio": results.Speed, "cpu": results.CPU, "client-cpu": results.ClientCost, "p50": results.Median, "p99": results.Tail,
+	"ratio": results.RequestsPerSecond, "cpu": results.ServerCPU, "client-cpu": results.ClientCPU, "p50": results.LatencyP50, "p99": results.LatencyP99,
 }
 
 // ratio is head over base, paired round by round. A document that still has its rounds gets those
@@ -320,22 +321,13 @@ func perRequest(v float64) string {
 	case v == 0:
 		return "0"
 	case v >= 100:
-		return wholeNumber(v)
+		return console.Thousands(v)
 	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
 	case v < 0.01:
 		return "under 0.01"
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// wholeNumber writes 65536 as 65,536.
-func wholeNumber(v float64) string {
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }
 
 // percent writes a ratio as a change: 1.33 is +33%.

@@ -39,7 +39,7 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 				continue
 			}
 			any = true
-			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, c.CPU, 100*c.Share))
+			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, c.CPUMicros, 100*c.Share))
 		}
 		if any {
 			g.row(cells...)
@@ -47,7 +47,7 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 	}
 	cells := []string{"<strong>all</strong>"}
 	for _, i := range columns {
-		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", w.Servers[i].CPU))
+		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", w.Servers[i].CPUMicros))
 	}
 	g.row(cells...)
 	return g.String() + fmt.Sprintf(`<p class="measured">The whole is the kernel's account of the process, the parts are shares of samples, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil

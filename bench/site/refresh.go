@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	results "github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
@@ -128,12 +129,12 @@ func (b *builder) resultTable(stage string) (string, error) {
 			continue
 		}
 		switch t.Metric {
-		case results.Speed:
+		case results.RequestsPerSecond:
 			if err := speedAndCPU(t.Workload); err != nil {
 				return "", err
 			}
 		case results.HeldMemory:
-			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), wholeNumber(t.BaseValue), wholeNumber(t.HeadValue), "", "")
+			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), console.Thousands(t.BaseValue), console.Thousands(t.HeadValue), "", "")
 		}
 	}
 	g.row("published by the documents, requests per second", b.documents.ofStage(base), b.documents.ofStage(stage), "", "")
@@ -230,7 +231,7 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 			cells = append(cells, spoken(interval, false))
 		}
 		row, _ := d.Row(s.Name, workloads[0])
-		g.row(append(cells, microseconds(row.ServerCPU.Median))...)
+		g.row(append(cells, microseconds(row.ServerCPUMicros.Median))...)
 	}
 	return g.String(), nil
 }

@@ -127,8 +127,20 @@ func (i Interval) Format() string {
 	return fmt.Sprintf("%s [%s, %s]", Short(i.Median), low, high)
 }
 
-// Bounds writes both ends of a ratio's interval. One that leaves 1 out must not be rounded to it: "better" beside
-// "[0.93, 1.00]" would look like a mistake.
+// Compact writes a ratio in 14 columns: "1.33 1.31–1.35", "" when it was not measured.
+func (i Interval) Compact() string {
+	switch {
+	case !i.Measured():
+		return ""
+	case !i.Bounded():
+		return Short(i.Median)
+	}
+	low, high := i.Bounds()
+	return Short(i.Median) + " " + low + "–" + high
+}
+
+// Bounds writes both ends of a ratio's interval. One that leaves 1 out must not be rounded to it:
+// "better" beside "[0.93, 1.00]" would look like a mistake.
 func (i Interval) Bounds() (low, high string) {
 	low, high = Short(i.Low), Short(i.High)
 	for digits := 3; i.Low > 1 && rounded(low) <= 1; digits++ {

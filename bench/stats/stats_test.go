@@ -78,7 +78,8 @@ func TestSpread(t *testing.T) {
 
 const truth = 1.07 // of head over base in what follows
 
-// noises are what a measurement is multiplied by: their median does not matter, since both sides have the same.
+// noises are what a measurement is multiplied by: their median does not matter, since both sides
+// have the same.
 var noises = map[string]func(*rand.Rand) float64{
 	"normal":      func(r *rand.Rand) float64 { return math.Exp(0.03 * r.NormFloat64()) },
 	"exponential": func(r *rand.Rand) float64 { return math.Exp(-0.1 * r.ExpFloat64()) },

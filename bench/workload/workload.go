@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
@@ -90,7 +91,7 @@ func crowd(name string, can int, summary func(number string) string, set func(w 
 	if n == 1000 {
 		n-- // c1000 is another workload
 	}
-	w := get(name, summary(number(n)), "/", []byte(greeting))
+	w := get(name, summary(console.Thousands(n)), "/", []byte(greeting))
 	if n < tenThousand {
 		w.Wanted, w.Alias = tenThousand, name
 		w.Name = strings.TrimRight(name, "0k1") + strconv.Itoa(n)
@@ -107,8 +108,8 @@ const spareFiles = 500
 // most is how many connections a process may have: half of what the hard limit
 // of descriptors leaves, since a test may hold both ends of each.
 var most = sync.OnceValue(func() int {
-	_, hard, err := netpoll.RaiseDescriptorLimit()
-	if hard == 0 && err != nil {
+	_, hard, err := netpoll.DescriptorLimit()
+	if err != nil {
 		return tenThousand // unknown: the connect errors will tell
 	}
 	return Most(hard)
@@ -117,13 +118,6 @@ var most = sync.OnceValue(func() int {
 // Most is how many connections the largest workloads have with a hard limit of
 // descriptors: 2 at the least, since c1 is another workload.
 func Most(hard int) int { return min(tenThousand, max(2, (hard-spareFiles)/2)) }
-
-func number(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
-}
 
 // List reads names separated by commas; "all" is every workload.
 func List(text string) ([]Workload, error) {

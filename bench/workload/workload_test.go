@@ -49,7 +49,8 @@ func TestUnknownNameListsAll(t *testing.T) {
 	}
 }
 
-// Ten thousand connections are as many as the machine can hold, and the name says how many those are.
+// Ten thousand connections are as many as the machine can hold, and the name says how many those
+// are.
 func TestLargestWorkloadsTellTheirNumber(t *testing.T) {
 	require.Equal(t, 10_000, Most(1<<20))
 	require.Equal(t, 10_000, Most(20_500))

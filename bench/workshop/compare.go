@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
@@ -77,7 +77,7 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 			if head != "yours" {
 				label = "again, for the noise"
 			}
-			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, report.Speed), interval(d.Ratios, head, report.CPU))
+			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
 		}
 		for _, warning := range warnings(d.Notes) {
 			o.line("--", yellow, warning)
@@ -98,7 +98,7 @@ func warnings(notes []string) (doubtful []string) {
 }
 
 // interval is the ratio of a server to the base of the comparison.
-func interval(ratios []report.Ratio, head string, metric report.Metric) string {
+func interval(ratios []results.Ratio, head string, metric results.Metric) string {
 	for _, r := range ratios {
 		if r.Head == head && r.Metric == metric {
 			return fmt.Sprintf("%.3f (%.3f to %.3f)", r.Ratio.Median, r.Ratio.Low, r.Ratio.High)

@@ -65,6 +65,9 @@ func ThreadCPUNanoseconds() int64 { return 0 }
 // ProcessCPUNanoseconds is 0 here; see thread_linux.go.
 func ProcessCPUNanoseconds() int64 { return 0 }
 
+// DescriptorLimit answers ErrUnsupported here; see thread_linux.go.
+func DescriptorLimit() (soft, hard int, err error) { return 0, 0, ErrUnsupported }
+
 // RaiseDescriptorLimit answers ErrUnsupported here; see thread_linux.go.
 func RaiseDescriptorLimit() (soft, hard int, err error) { return 0, 0, ErrUnsupported }
 

@@ -62,19 +62,28 @@ func cpuClock(clock uintptr) int64 {
 	return now.Nano()
 }
 
-// RaiseDescriptorLimit raises the number of descriptors that this process may have open as far as it may go, the hard
-// limit, and answers both limits as they are then; see getrlimit(2), RLIMIT_NOFILE. On an error they are as they were, or
-// 0 if unknown. The Go runtime does the same by itself at the start, unless the limit is set later.
-func RaiseDescriptorLimit() (soft, hard int, err error) {
+// DescriptorLimit reads how many descriptors this process may have open, and up to where it may raise that itself, the
+// hard limit; see getrlimit(2), RLIMIT_NOFILE. On an error both are 0.
+func DescriptorLimit() (soft, hard int, err error) {
 	var limit unix.Rlimit
 	if err := prlimit(unix.Getrlimit, &limit); err != nil {
 		return 0, 0, fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
-	soft, hard = descriptors(limit.Cur), descriptors(limit.Max)
-	if soft == hard {
-		return soft, hard, nil
+	return descriptors(limit.Cur), descriptors(limit.Max), nil
+}
+
+// RaiseDescriptorLimit raises the soft limit of [DescriptorLimit] to the hard one, and answers both as they are then. On an
+// error they are as they were, or 0 if unknown. The Go runtime does the same by itself at the start, unless the limit is
+// set later.
+func RaiseDescriptorLimit() (soft, hard int, err error) {
+	soft, hard, err = DescriptorLimit()
+	if err != nil || soft == hard {
+		return soft, hard, err
 	}
-	limit.Cur = limit.Max
+	limit := unix.Rlimit{Cur: uint64(hard), Max: uint64(hard)}
+	if hard == math.MaxInt {
+		limit = unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	}
 	if err := prlimit(unix.Setrlimit, &limit); err != nil {
 		return soft, hard, fmt.Errorf("cannot raise the limit of open files from %d to %d: %w", soft, hard, err)
 	}

@@ -34,11 +34,7 @@ commit of --head.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			j, err := h.begin(cmd, name)
-			if err != nil {
-				return err
-			}
+		RunE: h.measures("compare", &name, func(j *job, args []string) error {
 			if base != "" {
 				return j.compareCommits(args[0], base, head)
 			}
@@ -47,8 +43,8 @@ commit of --head.`,
 				return err
 			}
 			j.Pair(servers[0], servers[1], j.workloads[0])
-			return j.finish("compare")
-		},
+			return nil
+		}),
 	}
 	h.flags(cmd, 30*time.Second)
 	workloadFlag(cmd, &name, workload.Hello, "what to send")
@@ -86,5 +82,5 @@ func (j *job) compareCommits(stage, base, head string) error {
 		return usage(fmt.Errorf("%s and %s are one commit: choose two", base, head))
 	}
 	j.Pair(before, after, j.workloads[0])
-	return j.finish("compare")
+	return nil
 }

@@ -6,15 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/bench/workshop"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // completion is how a shell is told what could follow.
 type completion = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// complete offers at most so many of some words, none of them twice. Behind a tab in a word stands what it is.
+// complete offers at most so many of some words, none of them twice. Behind a tab in a word stands
+// what it is.
 func complete(most int, words func(cmd *cobra.Command) []string) completion {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -33,11 +34,11 @@ const unlimited = 1 << 20
 // completeStages offers the stages' numbers.
 func completeStages(most int) completion {
 	return complete(most, func(*cobra.Command) (words []string) {
-		root, err := run.Root()
+		root, err := harness.FindRoot()
 		if err != nil {
 			return nil
 		}
-		all, err := run.Stages(root)
+		all, err := harness.Stages(root)
 		if err != nil {
 			return nil
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/site"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func newDocs() *cobra.Command {
@@ -28,7 +28,7 @@ const siteFolder = "docs/_site"
 
 // buildSite builds it into out, "" for siteFolder.
 func buildSite(out string) (root, folder string, err error) {
-	if root, err = run.Root(); err != nil {
+	if root, err = harness.FindRoot(); err != nil {
 		return "", "", err
 	}
 	if folder = out; folder == "" {
@@ -89,7 +89,7 @@ func newDocsCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check links, figures, hunks and commands of the documentation", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := run.Root()
+			root, err := harness.FindRoot()
 			if err != nil {
 				return err
 			}
@@ -109,7 +109,7 @@ func newDocsReadmes() *cobra.Command {
 	return &cobra.Command{
 		Use: "readmes", Short: "Write the figures in README.md and the stages' READMEs anew from docs/data", Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := run.Root()
+			root, err := harness.FindRoot()
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ Let nothing else run meanwhile. It takes about a quarter of an hour.`,
 			return noArguments(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			root, err := run.Root()
+			root, err := harness.FindRoot()
 			if err != nil {
 				return err
 			}

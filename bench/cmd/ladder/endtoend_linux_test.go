@@ -13,17 +13,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
-// What these tests measure is too short to be worth anything: they hold the commands to what they print and write.
+// What these tests measure is too short to be worth anything: they hold the commands to what they
+// print and write.
 
 // short is a measurement that only shows that all of it works.
 const short = "--rounds 1 --duration 50ms --warmup 5ms"
 
-// ladder runs the command in a folder, as a process of its own, with variables beside those of this one.
+// ladder runs the command in a folder, as a process of its own, with variables beside those of this
+// one.
 func ladder(t *testing.T, folder string, env []string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	own, err := os.Executable()
@@ -39,7 +42,7 @@ func ladder(t *testing.T, folder string, env []string, args ...string) (stdout, 
 
 func testRoot(t *testing.T) string {
 	t.Helper()
-	root, err := run.Root()
+	root, err := harness.FindRoot()
 	require.NoError(t, err)
 	return root
 }
@@ -54,14 +57,14 @@ func read(t *testing.T, path ...string) string {
 // make ladder: builds, measures, prints and writes.
 func TestRunEndToEnd(t *testing.T) {
 	root, folder := testRoot(t), t.TempDir()
-	names, err := run.Stages(root)
+	names, err := harness.Stages(root)
 	require.NoError(t, err)
 	out, complaints, err := ladder(t, root, nil, append([]string{"run", "--ceiling=false", "--out", folder}, strings.Fields(short)...)...)
 	require.NoError(t, err, "%s%s", out, complaints)
 
-	d, err := report.Read(filepath.Join(folder, "ladder.json"))
+	d, err := results.Read(filepath.Join(folder, "ladder.json"))
 	require.NoError(t, err)
-	require.Equal(t, report.Complete, d.Ended)
+	require.Equal(t, results.Complete, d.Ended)
 	require.Equal(t, 1, d.Method.Rounds)
 	require.Equal(t, "ladder run --ceiling=false --out "+folder+" "+short, d.Command)
 	require.NotEmpty(t, d.Measurements)
@@ -86,7 +89,7 @@ func TestRunEndToEnd(t *testing.T) {
 	for _, name := range names[1:] {
 		targets := 0
 		for _, r := range d.Ratios {
-			if r.Kind == report.Target && r.Head == name {
+			if r.Kind == results.Target && r.Head == name {
 				targets++
 			}
 		}
@@ -116,11 +119,12 @@ func TestCompareEndToEnd(t *testing.T) {
 	for again := range 2 {
 		out, complaints, err := ladder(t, root, nil, strings.Fields("compare 0 1 --rounds 6 --duration 50ms --warmup 5ms --seed 7 --out "+folder)...)
 		require.NoError(t, err, "%s%s", out, complaints)
-		d, err := report.Read(filepath.Join(folder, "compare.json"))
+		d, err := results.Read(filepath.Join(folder, "compare.json"))
 		require.NoError(t, err)
 		require.Len(t, d.Measurements, 6*3)
 		require.EqualValues(t, 7, d.Method.Seed)
-		// Where a server answered nothing in so short a time, as on a machine that is all others', a round has no ratio.
+		// Where a server answered nothing in so short a time, as on a machine that is all others',
+		// a round has no ratio.
 		bounded := 0
 		for _, r := range d.Ratios {
 			if r.Ratio.Bounded() {
@@ -144,7 +148,7 @@ var marks = regexp.MustCompile(`(?s)(<!--(?:figure|cite|ladder)(?: [^<>]*?)?-->)
 func TestRefreshEndToEnd(t *testing.T) {
 	root, clone := testRoot(t), t.TempDir()
 	copyTree(t, root, clone)
-	names, err := run.Stages(root)
+	names, err := harness.Stages(root)
 	require.NoError(t, err)
 
 	// A README that an earlier hand has spoilt between the marks, and only there.
@@ -158,7 +162,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 	require.NoError(t, err, "%s%s", out, complaints)
 	require.Contains(t, out, "new figures in README.md")
 
-	d, err := report.Read(filepath.Join(clone, "docs", "data", "ladder.json"))
+	d, err := results.Read(filepath.Join(clone, "docs", "data", "ladder.json"))
 	require.NoError(t, err)
 	require.True(t, d.Created.After(began), "measured anew")
 	require.Equal(t, "make ladder QUICK=1", d.Command)
@@ -212,9 +216,9 @@ func TestRefreshOfEachPart(t *testing.T) {
 			for _, name := range files {
 				require.NotEqual(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name), "%s is as it was", name)
 			}
-			if d, err := report.Read(filepath.Join(clone, "docs", "data", part+".json")); part != "profiles" {
+			if d, err := results.Read(filepath.Join(clone, "docs", "data", part+".json")); part != "profiles" {
 				require.NoError(t, err)
-				require.Equal(t, report.Complete, d.Ended)
+				require.Equal(t, results.Complete, d.Ended)
 				require.Equal(t, 1, d.Method.Rounds)
 			}
 			_, complaints, err = ladder(t, clone, nil, "docs", "readmes")
@@ -253,7 +257,8 @@ func copyTree(t *testing.T, root, clone string) {
 	}))
 }
 
-// fakePerf does what perf stat does as far as this project can tell: see perf-stat(1), --control and -x.
+// fakePerf does what perf stat does as far as this project can tell: see perf-stat(1), --control
+// and -x.
 const fakePerf = `#!/bin/sh
 [ "$1" = stat ] || exit 9
 trap 'printf "%s\n" 4200000,,instructions,1,100.00,, 2100000,,cycles,1,100.00,, "<not supported>,,cache-misses,0,100.00,," 7,,context-switches:u,1,100.00,, >&2; exit 0' INT

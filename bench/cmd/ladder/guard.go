@@ -9,9 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/guard"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func newGuard() *cobra.Command {
@@ -58,8 +59,8 @@ that nobody shares.`,
 			if err != nil {
 				return err
 			}
-			found := &guard.Report{Schema: guard.Schema, Version: 1, Base: revision, Head: run.Revision(j.root), Ended: report.Complete}
-			before, err := run.Stages(root)
+			found := &guard.Report{Schema: guard.Schema, Version: 1, Base: revision, Head: run.Revision(j.root), Ended: results.Complete}
+			before, err := harness.Stages(root)
 			if err != nil {
 				return err
 			}
@@ -139,7 +140,7 @@ func (j *job) guardServers(root string, names []string, found *guard.Report) err
 	j.progress.clear()
 	found.EndToEnd = d
 	found.Changes = append(found.Changes, changes...)
-	if d.Ended != report.Complete {
+	if d.Ended != results.Complete {
 		found.Ended = d.Ended
 	}
 	return err
@@ -148,7 +149,7 @@ func (j *job) guardServers(root string, names []string, found *guard.Report) err
 // both keeps the stages that the base has too.
 func both(names, before []string) (kept, skipped []string) {
 	for _, name := range names {
-		if _, err := run.PickStage(before, name); err != nil {
+		if _, err := harness.PickStage(before, name); err != nil {
 			skipped = append(skipped, name+" is not there at base")
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// jsonFile is where a command's result goes as JSON: a file, "-" for standard output in place of the text, or
-// "" for nowhere.
+// jsonFile is where a command's result goes as JSON: a file, "-" for standard output in place of
+// the text, or "" for nowhere.
 type jsonFile string
 
 func (j *jsonFile) flag(cmd *cobra.Command, what string) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -236,13 +237,13 @@ func TestHoldWaitsForItsParent(t *testing.T) {
 
 // A report is made anew from its JSON.
 func TestReportFromJSON(t *testing.T) {
-	d := &report.Document{
-		Schema: report.Schema, Version: report.Version, Ended: report.Complete, Servers: []report.Server{{Name: "one"}}, Workloads: []report.Workload{{Name: "hello"}},
-		Measurements: []report.Measurement{{Round: 1, Server: "one", Workload: "hello", RequestsPerSecond: 1234}},
+	d := &results.Document{
+		Schema: results.Schema, Version: results.Version, Ended: results.Complete, Servers: []results.Server{{Name: "one"}}, Workloads: []results.Workload{{Name: "hello"}},
+		Measurements: []results.Measurement{{Round: 1, Server: "one", Workload: "hello", RequestsPerSecond: 1234}},
 	}
 	d.Build("")
 	folder := t.TempDir()
-	paths, err := d.Write(folder, "made")
+	paths, err := report.Write(d, folder, "made")
 	require.NoError(t, err)
 	out, err := execute(t, "report", paths[0])
 	require.NoError(t, err)

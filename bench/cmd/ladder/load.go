@@ -129,9 +129,9 @@ func printLoad(out io.Writer, r load.Result) {
 		fmt.Fprintf(out, "connections left from %d addresses\n", r.Sources)
 	}
 	fmt.Fprintf(out, "latency: p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s\n", microseconds(r.Latency.P50), microseconds(r.Latency.P90), microseconds(r.Latency.P99), microseconds(r.Latency.P999), microseconds(r.Latency.Max))
-	fmt.Fprintf(out, "generator: %.2f µs of CPU per request", r.ClientCPUPerRequest/1e3)
-	if r.ServerCPUPerRequest > 0 {
-		fmt.Fprintf(out, "; server: %.2f µs", r.ServerCPUPerRequest/1e3)
+	fmt.Fprintf(out, "generator: %.2f µs of CPU per request", r.ClientCPUNanosPerRequest/1e3)
+	if r.ServerCPUNanosPerRequest > 0 {
+		fmt.Fprintf(out, "; server: %.2f µs", r.ServerCPUNanosPerRequest/1e3)
 	}
 	fmt.Fprintln(out)
 	if r.Reconnects > 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
-	"github.com/qps-ladder/qps-ladder/bench/report"
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // looking holds the flags that every subcommand has that looks into a server.
@@ -46,7 +46,7 @@ func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []str
 	case l.Workers < 0:
 		return usage(errors.New("--workers must be at least 1"))
 	}
-	if err := oneOf("layout", l.Layout, report.CoLocated, report.Split, report.Shared); err != nil {
+	if err := oneOf("layout", l.Layout, results.CoLocated, results.Split, results.Shared); err != nil {
 		return usage(err)
 	}
 	if l.Workload != "" {
@@ -54,7 +54,7 @@ func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []str
 			return usage(err)
 		}
 	}
-	root, err := run.Root()
+	root, err := harness.FindRoot()
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal ends the round and reports; a second one ends everything,
-	// but not one that only is the first once more: timeout(1) sends two, to the process and to its group.
+	// The first signal ends the round and reports; a second one ends everything, but not one that
+	// only is the first once more: timeout(1) sends two, to the process and to its group.
 	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) })
 	err := newRoot().ExecuteContext(ctx)
 	stop()
@@ -29,7 +29,8 @@ func main() {
 	}
 }
 
-// exitCode is 2 for a command line that was not understood, else 1: a check that failed, or anything else.
+// exitCode is 2 for a command line that was not understood, else 1: a check that failed, or
+// anything else.
 func exitCode(err error) int {
 	if errors.As(err, new(usageError)) {
 		return 2

@@ -20,8 +20,9 @@ import (
 
 const (
 	mainVariable = "LADDER_TEST_MAIN"
-	// shortenVariable has flags for each measuring subcommand that another one starts, and rootVariable the
-	// repository that it measures in place of the one it is started in: where all has been built already.
+	// shortenVariable has flags for each measuring subcommand that another one starts, and
+	// rootVariable the repository that it measures in place of the one it is started in: where all
+	// has been built already.
 	shortenVariable = "LADDER_TEST_SHORTEN"
 	rootVariable    = "LADDER_TEST_ROOT"
 )
@@ -47,7 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// timeout(1) sends a signal to the process and to its group, so it comes twice; what was measured is reported all the same.
+// timeout(1) sends a signal to the process and to its group, so it comes twice; what was measured
+// is reported all the same.
 func TestInterruptionThatComesAgainAtOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -70,7 +72,8 @@ func TestInterruptionThatComesAgainAtOnce(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	require.NoError(t, cmd.Start())
 	<-asked
-	// One right after another could be taken for one; of so many some come when the first has been dealt with.
+	// One right after another could be taken for one; of so many some come when the first has been
+	// dealt with.
 	for range 100 {
 		if cmd.Process.Signal(syscall.SIGINT) != nil {
 			break

@@ -13,10 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/page"
 	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // measuring holds the flags that every measuring subcommand has.
@@ -57,7 +58,7 @@ func (h *measuring) flagsWithoutWorkers(cmd *cobra.Command, limit time.Duration)
 	completeFlag(cmd, "load", run.Embedded, run.Wrk)
 }
 
-var layouts = []string{report.CoLocated, report.Split, report.Shared}
+var layouts = []string{results.CoLocated, results.Split, results.Shared}
 
 const (
 	quickTime     = 34 * time.Second
@@ -125,7 +126,7 @@ func wrkSeconds(d time.Duration, wanted bool) time.Duration {
 type checkout struct{ root, bin, out string }
 
 func (h *measuring) checkout() (c checkout, err error) {
-	if c.root, err = run.Root(); err != nil {
+	if c.root, err = harness.FindRoot(); err != nil {
 		return c, err
 	}
 	if c.out, err = run.Out(c.root); err != nil {
@@ -150,8 +151,8 @@ type job struct {
 	json      jsonFile
 }
 
-// begin makes a job of the flags and a list of workloads, which may be empty, and finds what would go wrong later, before
-// anything is built.
+// begin makes a job of the flags and a list of workloads, which may be empty, and finds what would
+// go wrong later, before anything is built.
 func (h *measuring) begin(cmd *cobra.Command, workloads string) (*job, error) {
 	j := &job{cmd: cmd, ctx: cmd.Context(), progress: newProgress(cmd.ErrOrStderr()), json: h.json}
 	var err error
@@ -166,10 +167,28 @@ func (h *measuring) begin(cmd *cobra.Command, workloads string) (*job, error) {
 	if j.checkout, err = h.checkout(); err != nil {
 		return nil, err
 	}
+	if j.Published, err = results.ReadPublished(j.root); err != nil {
+		return nil, err
+	}
 	if err := j.CheckGenerator(); err != nil {
 		return nil, err
 	}
 	return j, j.Prepare()
+}
+
+// measures is what a subcommand runs that measures once: plan puts what is to be measured into the
+// job. workloads is a list of them, name what the reports are called.
+func (h *measuring) measures(name string, workloads *string, plan func(j *job, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		j, err := h.begin(cmd, *workloads)
+		if err == nil {
+			err = plan(j, args)
+		}
+		if err != nil {
+			return err
+		}
+		return j.finish(name)
+	}
 }
 
 // build builds the stages that the arguments name, or all.
@@ -186,8 +205,21 @@ func (j *job) build(args ...string) ([]run.Server, error) {
 	return run.BuildStages(j.ctx, j.root, j.bin, names)
 }
 
+// buildBareC builds the bare C loop, the ceiling; nil without a C compiler.
+func (j *job) buildBareC() (*run.Server, error) {
+	s, ok, err := run.BuildBareC(j.ctx, j.root, j.bin)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		j.progress.say("no C compiler: the bare C loop, the ceiling, is left out")
+		return nil, nil
+	}
+	return &s, nil
+}
+
 // measure says what is ahead, and does it.
-func (j *job) measure() (*report.Document, error) {
+func (j *job) measure() (*results.Document, error) {
 	defer j.Begin(j.ctx)()
 	for _, line := range j.Remarks {
 		j.progress.note(line)
@@ -200,7 +232,7 @@ func (j *job) measure() (*report.Document, error) {
 }
 
 // against compares with the run before, when that says something about this one.
-func against(d, old *report.Document) {
+func against(d, old *results.Document) {
 	if err := d.Comparable(old); err != nil {
 		d.Notes = append(d.Notes, fmt.Sprintf("The run before, of %s, is no measure for this one (%v).", old.Created.Format("2006-01-02 15:04 UTC"), err))
 		return
@@ -221,14 +253,14 @@ func (j *job) finish(name string) error {
 	d.Command = strings.Join(append([]string{"ladder"}, os.Args[1:]...), " ")
 	d.Method.Revision = run.Revision(j.root)
 	if len(d.Measurements) > 0 {
-		if old, readErr := report.Read(filepath.Join(j.out, name+".json")); readErr == nil {
+		if old, readErr := results.Read(filepath.Join(j.out, name+".json")); readErr == nil {
 			against(d, old)
 		}
-		d.Text(j.json.text(j.cmd))
-		paths, writeErr := d.Write(j.out, name)
+		report.Text(j.json.text(j.cmd), d)
+		paths, writeErr := report.Write(d, j.out, name)
 		if writeErr == nil {
 			var more []string
-			more, writeErr = page.Write(d, j.out, name)
+			more, writeErr = report.WritePage(d, j.out, name)
 			paths = append(paths, more...)
 		}
 		for _, path := range paths {

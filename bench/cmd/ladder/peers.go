@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func newPeers() *cobra.Command {
@@ -20,12 +21,8 @@ stage0, stage1 with -acceptor, and stage5, each on the workloads that it can ser
 The peers are a module of their own, bench/peers, which is built for this: Go may
 have to fetch their libraries first.`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			j, err := h.begin(cmd, names)
-			if err != nil {
-				return err
-			}
-			all, err := run.Stages(j.root)
+		RunE: h.measures("peers", &names, func(j *job, _ []string) error {
+			all, err := harness.Stages(j.root)
 			if err != nil {
 				return err
 			}
@@ -39,18 +36,18 @@ have to fetch their libraries first.`,
 			if err != nil {
 				return err
 			}
-			if s, ok, err := run.BuildBareC(j.ctx, j.root, j.bin); err != nil {
+			bare, err := j.buildBareC()
+			if err != nil {
 				return err
-			} else if ok {
-				peers = append(peers, s)
-			} else {
-				j.progress.say("no C compiler: the bare C loop is left out")
+			}
+			if bare != nil {
+				peers = append(peers, *bare)
 			}
 			last := stages[len(stages)-1]
 			servers := append(stages, peers...)
 			j.Grid(servers, j.workloads, []run.Server{last}, servers)
-			return j.finish("peers")
-		},
+			return nil
+		}),
 	}
 	h.flags(cmd, 5*time.Minute)
 	workloadFlag(cmd, &names, "hello,pipelined,browser,json,body64k", "what to send, separated by commas, or all")

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 )
 
@@ -24,10 +24,8 @@ type progress struct {
 func newProgress(out io.Writer) *progress {
 	p := &progress{out: out}
 	// A dumb terminal shows the codes that clear a line.
-	if f, ok := out.(*os.File); ok && os.Getenv("TERM") != "dumb" {
-		p.terminal = isTerminal(f)
-		p.width = func() int { return columns(f) }
-	}
+	p.terminal = console.IsTerminal(out) && os.Getenv("TERM") != "dumb"
+	p.width = func() int { return console.Columns(out) }
 	return p
 }
 
@@ -72,7 +70,7 @@ func (p *progress) say(format string, args ...any) {
 }
 
 // note is a line for people that may be long.
-func (p *progress) note(text string) { p.say("%s", report.Wrap(text, 80)) }
+func (p *progress) note(text string) { p.say("%s", console.Paragraph("· ", "  ", text)) }
 
 // step shows what is going on now, on a terminal; elsewhere it would be a line for each second.
 func (p *progress) step(text string) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qps-ladder/qps-ladder/bench/page"
 	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 func newReport() *cobra.Command {
@@ -21,20 +21,20 @@ beside the JSON. --against says how far the ratios of another run agree.`,
 		Args: some("no files given: ladder report bench/out/ladder.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, path := range args {
-				d, err := report.Read(path)
+				d, err := results.Read(path)
 				if err != nil {
 					return err
 				}
 				if against != "" {
-					other, err := report.Read(against)
+					other, err := results.Read(against)
 					if err != nil {
 						return err
 					}
 					d.Against(other)
 				}
-				d.Text(cmd.OutOrStdout())
+				report.Text(cmd.OutOrStdout(), d)
 				folder, file := filepath.Split(path)
-				paths, err := page.Write(d, folder, strings.TrimSuffix(strings.TrimSuffix(file, ".json"), "-partial"))
+				paths, err := report.WritePage(d, folder, strings.TrimSuffix(strings.TrimSuffix(file, ".json"), "-partial"))
 				if err != nil {
 					return err
 				}

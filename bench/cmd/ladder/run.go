@@ -19,23 +19,15 @@ must show, and print the progression. Reports go to bench/out: ladder.html to lo
 at, ladder.json, ladder.md and ladder.csv with all columns, and copies of the JSON
 and the Markdown with the date in their names.`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			j, err := h.begin(cmd, "")
-			if err != nil {
-				return err
-			}
+		RunE: h.measures("ladder", new(string), func(j *job, _ []string) error {
 			stages, err := j.build()
 			if err != nil {
 				return err
 			}
 			var top *run.Server
 			if ceiling {
-				if s, ok, err := run.BuildBareC(j.ctx, j.root, j.bin); err != nil {
+				if top, err = j.buildBareC(); err != nil {
 					return err
-				} else if ok {
-					top = &s
-				} else {
-					j.progress.say("no C compiler: the bare C loop, the ceiling, is left out")
 				}
 			}
 			if h.quick && h.generator == run.Wrk {
@@ -45,8 +37,8 @@ and the Markdown with the date in their names.`,
 			if err := j.Ladder(stages, top); err != nil {
 				return err
 			}
-			return j.finish("ladder")
-		},
+			return nil
+		}),
 	}
 	h.flags(cmd, 165*time.Second)
 	cmd.Flags().BoolVar(&ceiling, "ceiling", true, "measure the bare C loop too when there is a C compiler")

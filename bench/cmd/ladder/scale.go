@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -41,7 +41,7 @@ one CPU would tell nothing.`,
 				}
 			}
 			if cpus, err := netpoll.CPUs(); err == nil && h.layout == "" && len(cpus) < 4 {
-				h.layout = report.Shared
+				h.layout = results.Shared
 			}
 			j, err := h.begin(cmd, names)
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // usageError says that the command line was not understood, which is exit code 2.
@@ -62,15 +62,16 @@ func oneOf(what, value string, choices ...string) error {
 	return fmt.Errorf("there is no %s %q: choose %s or %s", what, value, strings.Join(choices[:last], ", "), choices[last])
 }
 
-// stageNames are the folders of the stages that the arguments name, each once; all when there are none.
+// stageNames are the folders of the stages that the arguments name, each once; all when there are
+// none.
 func stageNames(root string, args []string) ([]string, error) {
-	all, err := run.Stages(root)
+	all, err := harness.Stages(root)
 	if err != nil || len(args) == 0 {
 		return all, err
 	}
 	var names []string
 	for _, text := range args {
-		s, err := run.PickStage(all, strings.TrimSpace(text))
+		s, err := harness.PickStage(all, strings.TrimSpace(text))
 		if err != nil {
 			return nil, usage(err)
 		}

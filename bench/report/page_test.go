@@ -1,4 +1,4 @@
-package page
+package report
 
 import (
 	"bytes"
@@ -20,27 +20,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
-	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
-// sample is a run of a made-up machine.
-func sample(t *testing.T, rounds int) *report.Document {
+// ladderRun is a run of a made-up machine.
+func ladderRun(t *testing.T, rounds int) *results.Document {
 	t.Helper()
-	d := &report.Document{
-		Schema: report.Schema, Version: report.Version, Created: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), Command: `ladder run --seed 1 # <&>`, Ended: report.Complete,
-		Machine: report.Machine{CPU: "Imaginary <9000>", CPUs: 2, Kernel: "Linux 6.12.0", Go: "go1.26", Mitigations: []string{"spectre_v9: sorted"}},
-		Method:  report.Method{Layout: report.CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5},
+	d := &results.Document{
+		Schema: results.Schema, Version: results.Version, Created: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), Command: `ladder run --seed 1 # <&>`, Ended: results.Complete,
+		Machine: results.Machine{CPU: "Imaginary <9000>", CPUs: 2, Kernel: "Linux 6.12.0", Go: "go1.26", Mitigations: []string{"spectre_v9: sorted"}},
+		Method:  results.Method{Layout: results.CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5},
 	}
 	for _, w := range []string{"hello", "browser"} {
-		d.Workloads = append(d.Workloads, report.Workload{Name: w, Connections: 100, Pipeline: 1})
+		d.Workloads = append(d.Workloads, results.Workload{Name: w, Connections: 100, Pipeline: 1})
 	}
 	published := []string{"27.5 K", "with stage2", "132 K", ""}
 	for i, s := range []string{"stage0-naive", "stage1-reuseport", "stage2-conn-timer", "bare-c"} {
-		d.Servers = append(d.Servers, report.Server{Name: s, Published: published[i], Counters: i < 3})
+		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: i < 3})
 		if i > 0 && i < 3 {
-			d.Ratios = append(d.Ratios, report.Ratio{Kind: report.Step, Workload: "hello", Metric: report.Speed, Head: s, Base: d.Servers[i-1].Name},
-				report.Ratio{Kind: report.Target, Workload: "hello", Metric: report.Speed, Head: s, Base: d.Servers[i-1].Name})
+			d.Ratios = append(d.Ratios, results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: d.Servers[i-1].Name},
+				results.Ratio{Kind: results.Target, Workload: "hello", Metric: results.RequestsPerSecond, Head: s, Base: d.Servers[i-1].Name})
 		}
 		for round := 1; round <= rounds; round++ {
 			h := load.NewHistogram()
@@ -49,8 +49,8 @@ func sample(t *testing.T, rounds int) *report.Document {
 			}
 			text, err := h.Encode(hdr.V2CompressedEncodingCookieBase)
 			require.NoError(t, err)
-			m := report.Measurement{Round: round, Server: s, Workload: "hello", RequestsPerSecond: 10_000 * float64(i+1) * (1 + 0.01*float64(round%3)), Requests: 2000, Established: 100, Seconds: 0.5,
-				Histogram: string(text), Latency: load.LatencyOf(h), ServerCPU: 9000, ServerUserShare: 0.25}
+			m := results.Measurement{Round: round, Server: s, Workload: "hello", RequestsPerSecond: 10_000 * float64(i+1) * (1 + 0.01*float64(round%3)), Requests: 2000, Established: 100, Seconds: 0.5,
+				Histogram: string(text), Latency: load.LatencyOf(h), ServerCPUNanos: 9000, ServerUserShare: 0.25}
 			if i < 3 {
 				m.Counters = map[string]float64{"reads": 1, "writes": 1, "epoll_waits": 0.02}
 			}
@@ -65,7 +65,7 @@ func sample(t *testing.T, rounds int) *report.Document {
 	return d
 }
 
-func page(t *testing.T, d *report.Document) string {
+func pageOf(t *testing.T, d *results.Document) string {
 	t.Helper()
 	var out bytes.Buffer
 	require.NoError(t, HTML(&out, d))
@@ -73,7 +73,7 @@ func page(t *testing.T, d *report.Document) string {
 }
 
 func TestPageShowsEverythingAndAsksNobody(t *testing.T) {
-	text := page(t, sample(t, 7))
+	text := pageOf(t, ladderRun(t, 7))
 	for _, want := range []string{
 		"The QPS ladder", "Imaginary &lt;9000&gt;", "spectre_v9: sorted", "Linux 6.12.0", "ladder run --seed 1 # &lt;&amp;&gt;",
 		"<title>Requests per second</title>", "Published, another machine", "132 K", "<title>Latency on hello</title>", "1 reuseport to 0 naive, hello",
@@ -91,21 +91,21 @@ func TestPageShowsEverythingAndAsksNobody(t *testing.T) {
 }
 
 func TestPageOfAnInterruptedRun(t *testing.T) {
-	d := sample(t, 2)
+	d := ladderRun(t, 2)
 	d.Ended = "interrupted"
 	d.Build("")
-	require.Contains(t, page(t, d), "Not complete: interrupted")
-	empty := sample(t, 0)
-	require.Contains(t, page(t, empty), "The QPS ladder", "nothing measured is no reason to fail")
+	require.Contains(t, pageOf(t, d), "Not complete: interrupted")
+	empty := ladderRun(t, 0)
+	require.Contains(t, pageOf(t, empty), "The QPS ladder", "nothing measured is no reason to fail")
 	folder := t.TempDir()
-	paths, err := Write(d, folder, "ladder")
+	paths, err := WritePage(d, folder, "ladder")
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(folder, "ladder-partial.html"), paths[0])
 }
 
 func TestChartsAreWholeXML(t *testing.T) {
 	folder := t.TempDir()
-	paths, err := Write(sample(t, 7), folder, "ladder")
+	paths, err := WritePage(ladderRun(t, 7), folder, "ladder")
 	require.NoError(t, err)
 	require.Len(t, paths, 4)
 	for _, path := range paths[2:] {
@@ -144,7 +144,7 @@ func TestPageInABrowser(t *testing.T) {
 	chromium := testenv.Browser(t)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "ladder.html")
-	require.NoError(t, os.WriteFile(path, []byte(page(t, sample(t, 7))), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(pageOf(t, ladderRun(t, 7))), 0o600))
 	for name, c := range map[string]struct {
 		flags []string
 		theme theme

@@ -1,6 +1,6 @@
-// Package report holds what a run leaves behind: the document that is written
-// as JSON, and its forms for people.
-package report
+// Package results holds what a run leaves behind: the document that is written as JSON, with the
+// verdicts on its ratios and the notes on what disturbed it. How it is shown is package report's.
+package results
 
 import (
 	"encoding/json"
@@ -38,7 +38,8 @@ type Document struct {
 	Rows   []Row    `json:"rows"`
 	Ratios []Ratio  `json:"ratios"`
 	Notes  []string `json:"notes"` // what a reader must know, one line each
-	// Remarks are what the command has to say beside its figures, such as what this machine capped; they are among the notes too.
+	// Remarks are what the command has to say beside its figures, such as what this machine capped;
+	// they are among the notes too.
 	Remarks []string `json:"remarks,omitempty"`
 
 	Measurements []Measurement `json:"measurements"`
@@ -80,7 +81,8 @@ type Method struct {
 	// What the CPUs in use did during all measurements together, as shares of their time.
 	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
 	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
-	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel tells.
+	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel
+	// tells.
 	MHz stats.Interval `json:"mhz,omitzero"`
 }
 
@@ -125,9 +127,9 @@ type Measurement struct {
 	Latency           load.Latency      `json:"latency_ns"`
 	Histogram         string            `json:"histogram,omitempty"`
 
-	ServerCPU       float64 `json:"server_cpu_ns_per_request"`
-	ServerUserShare float64 `json:"server_user_share"` // of ServerCPU; see Method.UserSystem
-	ClientCPU       float64 `json:"client_cpu_ns_per_request"`
+	ServerCPUNanos  float64 `json:"server_cpu_ns_per_request"`
+	ServerUserShare float64 `json:"server_user_share"` // of ServerCPUNanos; see Method.UserSystem
+	ClientCPUNanos  float64 `json:"client_cpu_ns_per_request"`
 	ServerBusy      float64 `json:"server_busy"` // share of the time in which its CPUs were the server's or idle that was the server's
 
 	// Counters are per request, from the server's own; nil without an admin
@@ -156,14 +158,14 @@ type Row struct {
 	Workload string `json:"workload"`
 
 	RequestsPerSecond stats.Interval `json:"requests_per_second"`
-	ServerCPU         stats.Interval `json:"server_cpu_us_per_request"`
-	ClientCPU         stats.Interval `json:"client_cpu_us_per_request"`
-	P50               stats.Interval `json:"p50_us"`
-	P90               stats.Interval `json:"p90_us"`
-	P99               stats.Interval `json:"p99_us"`
-	P999              stats.Interval `json:"p99.9_us"`
-	UserCPU           stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
-	SystemCPU         stats.Interval `json:"server_system_us_per_request"` // likewise
+	ServerCPUMicros   stats.Interval `json:"server_cpu_us_per_request"`
+	ClientCPUMicros   stats.Interval `json:"client_cpu_us_per_request"`
+	P50Micros         stats.Interval `json:"p50_us"`
+	P90Micros         stats.Interval `json:"p90_us"`
+	P99Micros         stats.Interval `json:"p99_us"`
+	P999Micros        stats.Interval `json:"p99.9_us"`
+	UserCPUMicros     stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
+	SystemCPUMicros   stats.Interval `json:"server_system_us_per_request"` // likewise
 	UserShare         stats.Interval `json:"server_user_share"`            // likewise
 	Busy              float64        `json:"server_busy"`
 	ClientBound       bool           `json:"client_bound"`
@@ -203,16 +205,33 @@ type Metric string
 
 // The metrics of ratios. Of all but the first less is better.
 const (
-	Speed      Metric = "requests per second"
-	CPU        Metric = "server CPU per request"
-	ClientCost Metric = "client CPU per request"
-	HeldMemory Metric = "buffer bytes per idle connection"
-	Median     Metric = "p50 latency"
-	Tail       Metric = "p99 latency"
+	RequestsPerSecond Metric = "requests per second"
+	ServerCPU         Metric = "server CPU per request"
+	ClientCPU         Metric = "client CPU per request"
+	HeldMemory        Metric = "buffer bytes per idle connection"
+	LatencyP50        Metric = "p50 latency"
+	LatencyP99        Metric = "p99 latency"
 )
 
+// metrics says of each how a measurement has it, what a table calls it, and which words a verdict
+// has.
+var metrics = map[Metric]struct {
+	of                   func(Measurement) float64
+	short, better, worse string
+}{
+	RequestsPerSecond: {func(m Measurement) float64 { return m.RequestsPerSecond }, "req/s", "faster", "slower"},
+	ServerCPU:         {func(m Measurement) float64 { return m.ServerCPUNanos }, "server CPU", "cheaper", "dearer"},
+	ClientCPU:         {func(m Measurement) float64 { return m.ClientCPUNanos }, "client CPU", "cheaper", "dearer"},
+	HeldMemory:        {func(m Measurement) float64 { return m.HeldPerConnection }, "idle buffer", "less", "more"},
+	LatencyP50:        {func(m Measurement) float64 { return float64(m.Latency.P50) }, "p50", "faster", "slower"},
+	LatencyP99:        {func(m Measurement) float64 { return float64(m.Latency.P99) }, "p99", "faster", "slower"},
+}
+
+// Short is what a table calls it.
+func (m Metric) Short() string { return metrics[m].short }
+
 // LessIsBetter tells in which direction an improvement goes.
-func (m Metric) LessIsBetter() bool { return m != Speed }
+func (m Metric) LessIsBetter() bool { return m != RequestsPerSecond }
 
 // Ratio is head over base, paired round by round.
 type Ratio struct {

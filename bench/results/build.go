@@ -1,21 +1,19 @@
-package report
+package results
 
 import (
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/stats"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // busyEnough is the share of their time that the server's CPUs must have been
 // busy for a row to tell of the server and not of the client.
 const busyEnough = 0.95
-
-// calls are the counters that are system calls; vectored writes are among the
-// writes, and every EAGAIN among its calls.
-var calls = []string{"accepts", "closes", "reads", "writes", "epoll_waits", "epoll_ctls", "eventfd_writes", "timerfd_creates", "timerfd_settimes", "shutdowns"}
 
 // Build fills in rows and ratios from the measurements. Ratios must hold what
 // is to be compared: kind, workload, metric, head and base. published is the
@@ -80,20 +78,7 @@ func (d *Document) values(server, workload string, metric Metric) []float64 {
 		if m.RequestsPerSecond == 0 && metric != HeldMemory {
 			continue
 		}
-		switch metric {
-		case Speed:
-			out[m.Round-1] = m.RequestsPerSecond
-		case CPU:
-			out[m.Round-1] = m.ServerCPU
-		case ClientCost:
-			out[m.Round-1] = m.ClientCPU
-		case HeldMemory:
-			out[m.Round-1] = m.HeldPerConnection
-		case Median:
-			out[m.Round-1] = float64(m.Latency.P50)
-		case Tail:
-			out[m.Round-1] = float64(m.Latency.P99)
-		}
+		out[m.Round-1] = metrics[metric].of(m)
 	}
 	return out
 }
@@ -117,14 +102,14 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 	r := Row{
 		Server: s.Name, Workload: w.Name,
 		RequestsPerSecond:     each(func(m Measurement) float64 { return m.RequestsPerSecond }),
-		ServerCPU:             us(func(m Measurement) float64 { return m.ServerCPU }),
-		ClientCPU:             us(func(m Measurement) float64 { return m.ClientCPU }),
-		P50:                   us(func(m Measurement) float64 { return float64(m.Latency.P50) }),
-		P90:                   us(func(m Measurement) float64 { return float64(m.Latency.P90) }),
-		P99:                   us(func(m Measurement) float64 { return float64(m.Latency.P99) }),
-		P999:                  us(func(m Measurement) float64 { return float64(m.Latency.P999) }),
-		UserCPU:               us(func(m Measurement) float64 { return m.ServerCPU * m.ServerUserShare }),
-		SystemCPU:             us(func(m Measurement) float64 { return m.ServerCPU * (1 - m.ServerUserShare) }),
+		ServerCPUMicros:       us(func(m Measurement) float64 { return m.ServerCPUNanos }),
+		ClientCPUMicros:       us(func(m Measurement) float64 { return m.ClientCPUNanos }),
+		P50Micros:             us(func(m Measurement) float64 { return float64(m.Latency.P50) }),
+		P90Micros:             us(func(m Measurement) float64 { return float64(m.Latency.P90) }),
+		P99Micros:             us(func(m Measurement) float64 { return float64(m.Latency.P99) }),
+		P999Micros:            us(func(m Measurement) float64 { return float64(m.Latency.P999) }),
+		UserCPUMicros:         us(func(m Measurement) float64 { return m.ServerCPUNanos * m.ServerUserShare }),
+		SystemCPUMicros:       us(func(m Measurement) float64 { return m.ServerCPUNanos * (1 - m.ServerUserShare) }),
 		UserShare:             each(func(m Measurement) float64 { return m.ServerUserShare }),
 		Busy:                  each(func(m Measurement) float64 { return m.ServerBusy }).Median,
 		Resident:              each(func(m Measurement) float64 { return float64(m.Resident) }).Median,
@@ -139,8 +124,8 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		}).Median,
 		Asked: w.Connections + w.Idle, Established: math.MaxInt,
 	}
-	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a server busy.
-	// At a given rate the client is the limit on purpose.
+	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a
+	// server busy. At a given rate the client is the limit on purpose.
 	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && d.Method.Rate == 0 && r.Busy < busyEnough
 	for _, m := range all {
 		r.Unsent += m.Unsent
@@ -161,8 +146,8 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		for name := range all[0].Counters {
 			r.Counters[name] = each(func(m Measurement) float64 { return m.Counters[name] }).Median
 		}
-		for _, name := range calls {
-			r.SystemCalls += r.Counters[name]
+		for _, call := range harness.SystemCalls {
+			r.SystemCalls += harness.CallsOf(call, r.Counters)
 		}
 		if waits := r.Counters["epoll_waits"]; waits > 0 {
 			r.RequestsPerWait = 1 / waits
@@ -224,4 +209,46 @@ func (d *Document) failures() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// IsLadder tells whether it is a run of the whole ladder.
+func (d *Document) IsLadder() bool {
+	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Step })
+}
+
+// IsTwin tells whether a server is there only to be compared with itself.
+func (d *Document) IsTwin(name string) bool {
+	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Noise && r.Head == name })
+}
+
+// Words says a verdict in words that suit the metric.
+func (r Ratio) Words() string {
+	switch r.Verdict {
+	case stats.Higher, stats.Lower:
+		if r.Kind == Noise {
+			return "noise: the same server"
+		}
+		if (r.Verdict == stats.Higher) == r.Metric.LessIsBetter() {
+			return metrics[r.Metric].worse
+		}
+		return metrics[r.Metric].better
+	case stats.CannotTell:
+		return "cannot tell"
+	case stats.TooFew:
+		return "too few rounds"
+	}
+	return string(r.Verdict)
+}
+
+// Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".
+func Label(name string) string {
+	rest, ok := strings.CutPrefix(name, "stage")
+	if !ok {
+		return name
+	}
+	number := strings.TrimLeft(rest, "0123456789")
+	if folder, ok := strings.CutPrefix(number, "-"); ok { // and not that of a flag: "stage1 -acceptor"
+		return strings.TrimSuffix(rest, number) + " " + folder
+	}
+	return rest
 }

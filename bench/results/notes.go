@@ -1,4 +1,4 @@
-package report
+package results
 
 import (
 	"cmp"
@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
 const (
 	// agreement is within what two runs on one machine should give the same ratio.
 	agreement = 0.03
-	// disturbed is the share of the CPUs' time from which steal or other processes are worth a warning.
+	// disturbed is the share of the CPUs' time from which steal or other processes are worth a
+	// warning.
 	disturbed = 0.02
 	// useless is from where on a run says more about its disturbances than about servers.
 	useless = 0.10
@@ -28,7 +30,8 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f%%", 100*share)
 }
 
-// remark fills in the notes. published is the line about the documents' figures, if they stand in the table.
+// remark fills in the notes. published is the line about the documents' figures, if they stand in
+// the table.
 func (d *Document) remark(published string) {
 	m := d.Method
 	where := fmt.Sprintf("co-located: server and generator share CPU %s, so every row is at the limit of that CPU", list(m.ServerCPUs))
@@ -47,16 +50,16 @@ func (d *Document) remark(published string) {
 	d.note("%s of %.2g s each (%.2g s warm-up), %s. Generator: %s. Took %.0f s.", rounds, m.Seconds, m.Warmup, where, m.Generator, m.Took)
 	d.note("Ratios are taken within a round; median, then the bounds of its %.0f%% order-statistic interval.", 100*stats.Confidence)
 	for _, r := range d.Rows {
-		if r.Workload == d.Workloads[0].Name && !slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Metric == ClientCost }) {
-			d.note("The generator itself used %.1f µs of CPU per request, %s on %s.", r.ClientCPU.Median, Label(r.Server), r.Workload)
+		if r.Workload == d.Workloads[0].Name && !slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Metric == ClientCPU }) {
+			d.note("The generator itself used %.1f µs of CPU per request, %s on %s.", r.ClientCPUMicros.Median, Label(r.Server), r.Workload)
 			break
 		}
 	}
 	if m.Rate > 0 {
-		d.note("An open loop: %s requests a second were due, and latency counts from when each was.", number(m.Rate))
+		d.note("An open loop: %s requests a second were due, and latency counts from when each was.", console.Thousands(m.Rate))
 		for _, r := range d.Rows {
 			if r.Unsent > 0 || r.RequestsPerSecond.Median < 0.99*m.Rate {
-				d.note("%s on %s did not keep up with the rate: %s a second were answered in time.", r.Server, r.Workload, number(r.RequestsPerSecond.Median))
+				d.note("%s on %s did not keep up with the rate: %s a second were answered in time.", r.Server, r.Workload, console.Thousands(r.RequestsPerSecond.Median))
 			}
 		}
 	}
@@ -90,7 +93,7 @@ func (d *Document) remark(published string) {
 			d.note("%s on %s: in %d of %d rounds not one request was answered; such a round is in no ratio.", r.Server, r.Workload, silent, len(d.of(r.Server, r.Workload)))
 		}
 		if i := slices.IndexFunc(d.Workloads, func(w Workload) bool { return w.Name == r.Workload }); r.Reconnects > 0 && !d.Workloads[i].Reconnect {
-			d.note("%s on %s: %s connections had to be made anew, since the server closed them or answered wrongly; its requests paid for that.", r.Server, r.Workload, number(float64(r.Reconnects)))
+			d.note("%s on %s: %s connections had to be made anew, since the server closed them or answered wrongly; its requests paid for that.", r.Server, r.Workload, console.Thousands(float64(r.Reconnects)))
 		}
 		if r.StaleDates > 0 && r.Workload == d.Workloads[0].Name {
 			d.note("%s sends a Date that is not the time: work that the others do is left out.", r.Server)
@@ -109,10 +112,10 @@ func (d *Document) remark(published string) {
 
 func (d *Document) noteNoise() {
 	for _, r := range d.Ratios {
-		if r.Kind != Noise || r.Metric != Speed || !r.Ratio.Measured() {
+		if r.Kind != Noise || r.Metric != RequestsPerSecond || !r.Ratio.Measured() {
 			continue
 		}
-		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, short(r.Ratio))
+		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, r.Ratio.Compact())
 		if floor := math.Max(math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1)); r.Ratio.Bounded() {
 			text += "; believe no difference below " + percent(floor)
 		}
@@ -132,7 +135,7 @@ func (d *Document) Against(old *Document) {
 		text   string
 		change float64
 	}
-	var apart []difference
+	var differing []difference
 	seen := map[string]bool{}
 	compared, overlapping, widest, largest := 0, 0, 0.0, 0.0
 	for _, now := range d.Ratios {
@@ -156,32 +159,32 @@ func (d *Document) Against(old *Document) {
 			overlapping++
 		}
 		widest = max(widest, before.Spread(), now.Ratio.Spread())
-		apart = append(apart, difference{
-			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, short(before), short(now.Ratio)), change,
+		differing = append(differing, difference{
+			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, before.Compact(), now.Ratio.Compact()), change,
 		})
 	}
 	when := old.Created.Format("2006-01-02 15:04 UTC")
 	switch {
 	case compared == 0:
 		return
-	case len(apart) == 0:
+	case len(differing) == 0:
 		d.note("The run of %s agrees: all %d ratios within %.0f%%, the furthest apart by %.1f%%.", when, compared, 100*agreement, 100*largest)
 		return
 	}
-	slices.SortStableFunc(apart, func(a, b difference) int { return cmp.Compare(b.change, a.change) })
+	slices.SortStableFunc(differing, func(a, b difference) int { return cmp.Compare(b.change, a.change) })
 	const named = 3
 	var texts []string
-	for _, each := range apart[:min(named, len(apart))] {
+	for _, each := range differing[:min(named, len(differing))] {
 		texts = append(texts, each.text)
 	}
 	furthest := ""
-	if len(apart) > named {
+	if len(differing) > named {
 		furthest = ", of which the furthest apart are"
 	}
-	d.note("The run of %s differs by more than %.0f%% in %d of %d ratios%s: %s.", when, 100*agreement, len(apart), compared, furthest, strings.Join(texts, "; "))
+	d.note("The run of %s differs by more than %.0f%% in %d of %d ratios%s: %s.", when, 100*agreement, len(differing), compared, furthest, strings.Join(texts, "; "))
 	if widest > agreement && overlapping > 0 {
-		all := fmt.Sprintf("in %d of these %d", overlapping, len(apart))
-		if overlapping == len(apart) {
+		all := fmt.Sprintf("in %d of these %d", overlapping, len(differing))
+		if overlapping == len(differing) {
 			all = "in all of these"
 		}
 		d.note("The rounds spread by up to %.0f%%, and %s the intervals of both runs overlap: there the two do not contradict each other. More rounds would tell.", 100*widest, all)
@@ -265,7 +268,7 @@ func (d *Document) different(old *Document) []string {
 // floor is by which share a server differed from itself, 0 when that was not measured.
 func (d *Document) floor() (widest float64) {
 	for _, r := range d.Ratios {
-		if r.Kind == Noise && r.Metric == Speed && r.Ratio.Bounded() {
+		if r.Kind == Noise && r.Metric == RequestsPerSecond && r.Ratio.Bounded() {
 			widest = max(widest, math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1))
 		}
 	}

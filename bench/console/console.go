@@ -1,0 +1,71 @@
+// Package console is for what people read on a terminal: lines that fit, numbers with separators,
+// and the terminal itself. What is said, and in which tables, is others' to say.
+package console
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+	"golang.org/x/term"
+)
+
+// Width is how wide text for people is, in columns.
+const Width = 80
+
+// Wrap breaks text between words, into lines of at most so many columns; those that go on begin with
+// hang, which is spaces. Line ends that are there stay, and a word that is too long is left whole.
+func Wrap(text string, columns int, hang string) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		for runewidth.StringWidth(line) > columns {
+			at := strings.LastIndexByte(runewidth.Truncate(line, columns+1, ""), ' ')
+			if indent := len(line) - len(strings.TrimLeft(line, " ")); at <= indent {
+				end := strings.IndexByte(line[indent:], ' ')
+				if end < 0 {
+					break
+				}
+				at = indent + end
+			}
+			lines = append(lines, strings.TrimRight(line[:at], " "))
+			line = hang + line[at+1:]
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Paragraph puts the words of text behind first, in lines of Width that go on with hang.
+func Paragraph(first, hang, text string) string {
+	text = first + strings.Join(strings.Fields(text), " ")
+	return strings.TrimRight(strings.Join(Wrap(text, Width, hang), "\n"), " ")
+}
+
+// Thousands writes a whole number with separators: 51234 is "51,234".
+func Thousands[N int | int64 | uint64 | float64](n N) string {
+	digits := strconv.FormatFloat(float64(n), 'f', 0, 64)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// IsTerminal says whether out is a terminal.
+func IsTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Columns is how many columns a terminal has: Width for one that nobody has told, 0 for what is no
+// terminal and so has no end.
+func Columns(out io.Writer) int {
+	if !IsTerminal(out) {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	if err != nil || columns == 0 {
+		return Width
+	}
+	return columns
+}
