@@ -12,7 +12,8 @@ import (
 )
 
 // Check looks at what a build does not: figures that were typed in, and, in all
-// Markdown of the repository, commands and places that do not exist. The error tells everything that is wrong, a line each.
+// Markdown of the repository, commands and places that do not exist. The error
+// tells everything that is wrong, a line each.
 func Check(root string) error {
 	b, err := newBuilder(root)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 // prune takes out of docs/data what no page reads. A document that was just measured still has its
 // rounds: every page and README is made from it once, which leaves the ratios that were asked for
-// (see dataFiles.ratio), and then the rounds go. Without fault in the pages nothing is lost; as long
-// as there is one the rounds stay, for the next call.
+// (see dataFiles.ratio), and then the rounds go. As long as the pages do not build they stay, since
+// a ratio that is asked for with a slip of the pen could not be had any more.
 func prune(root string) error {
 	b, err := newBuilder(root)
 	if err != nil {
@@ -56,8 +56,8 @@ func prune(root string) error {
 	return nil
 }
 
-// writeData writes JSON that is short and yet can be compared line by line: what is zero or empty is
-// left out, which is read as the same, fractions have six digits, and an element of a list is a line.
+// writeData writes JSON that is short and yet can be compared line by line. What is zero or empty is
+// left out, which is read as the same; fractions have six digits; an element of a list is a line.
 func writeData(v any, path string) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -201,9 +202,9 @@ var metrics = map[string]struct {
 	"p99.9":       {func(r results.Row) stats.Interval { return r.P999Micros }, microseconds},
 	"calls":       {func(r results.Row) stats.Interval { return exact(r.SystemCalls) }, perRequest},
 	"gc":          {func(r results.Row) stats.Interval { return exact(r.GCCyclesPerSecond) }, perRequest},
-	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, wholeNumber},
-	"resident":    {func(r results.Row) stats.Interval { return r.ResidentPerConnection }, wholeNumber},
-	"established": {func(r results.Row) stats.Interval { return exact(float64(r.Established)) }, wholeNumber},
+	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, console.Thousands[float64]},
+	"resident":    {func(r results.Row) stats.Interval { return r.ResidentPerConnection }, console.Thousands[float64]},
+	"established": {func(r results.Row) stats.Interval { return exact(float64(r.Established)) }, console.Thousands[float64]},
 }
 
 func exact(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
@@ -320,22 +321,13 @@ func perRequest(v float64) string {
 	case v == 0:
 		return "0"
 	case v >= 100:
-		return wholeNumber(v)
+		return console.Thousands(v)
 	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
 	case v < 0.01:
 		return "under 0.01"
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// wholeNumber writes 65536 as 65,536.
-func wholeNumber(v float64) string {
-	digits := fmt.Sprintf("%.0f", v)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }
 
 // percent writes a ratio as a change: 1.33 is +33%.

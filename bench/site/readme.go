@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
@@ -158,7 +159,7 @@ func (b *builder) ladderTable() (string, error) {
 		if at := slices.IndexFunc(d.Servers, func(s results.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
 			published = d.Servers[at].Published
 		}
-		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, wholeNumber(row.RequestsPerSecond.Median), step, target,
+		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, console.Thousands(row.RequestsPerSecond.Median), step, target,
 			row.ServerCPUMicros.Median, microseconds(row.P50Micros.Median), microseconds(row.P99Micros.Median), row.SystemCalls, row.Counters["heap_objects_allocated"], published)
 	}
 	last := b.stages[len(b.stages)-1]
@@ -167,7 +168,7 @@ func (b *builder) ladderTable() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&out, "| a bare C loop that parses nothing | %s | stage5 to it: %s | | %.2f | %s | %s | | | |\n", wholeNumber(row.RequestsPerSecond.Median), brackets(ratio),
+		fmt.Fprintf(&out, "| a bare C loop that parses nothing | %s | stage5 to it: %s | | %.2f | %s | %s | | | |\n", console.Thousands(row.RequestsPerSecond.Median), brackets(ratio),
 			row.ServerCPUMicros.Median, microseconds(row.P50Micros.Median), microseconds(row.P99Micros.Median))
 	}
 	all, _, err := b.results.ratio("hello", last, b.stages[0], "ratio")
@@ -193,7 +194,7 @@ func targets(d *results.Document, stage string) string {
 		switch {
 		case r.Kind != results.Target || r.Head != stage:
 		case r.Metric == results.HeldMemory:
-			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", wholeNumber(r.BaseValue), wholeNumber(r.HeadValue)))
+			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", console.Thousands(r.BaseValue), console.Thousands(r.HeadValue)))
 		case r.Metric == results.RequestsPerSecond && r.Workload == "hello":
 			out = append(out, "hello: the same")
 		case r.Metric == results.RequestsPerSecond:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
@@ -133,7 +134,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 				return "", err
 			}
 		case results.HeldMemory:
-			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), wholeNumber(t.BaseValue), wholeNumber(t.HeadValue), "", "")
+			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), console.Thousands(t.BaseValue), console.Thousands(t.HeadValue), "", "")
 		}
 	}
 	g.row("published by the documents, requests per second", b.documents.ofStage(base), b.documents.ofStage(stage), "", "")

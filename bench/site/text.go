@@ -151,9 +151,9 @@ func headings(text string) map[string]int {
 
 var lineAnchor = regexp.MustCompile(`^L([1-9]\d*)$`)
 
-// place finds what a link to a file of the repository means: a heading of Markdown or a line, "L12".
-// The file is given from the root. ok is false if there is no such file or place; line is 0 without
-// an anchor.
+// place finds what a link to a file of the repository means: a heading of Markdown or a line, as in
+// "L12". The file is given from the root. ok is false if there is no such file or place; line is 0
+// without an anchor.
 func place(root, file, anchor string) (line int, ok bool) {
 	path := filepath.Join(root, filepath.FromSlash(file))
 	if !filepath.IsLocal(filepath.FromSlash(file)) {

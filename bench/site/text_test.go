@@ -144,8 +144,6 @@ func TestFigures(t *testing.T) {
 	for value, want := range map[float64]string{0: "0", 0.004: "under 0.01", 1: "1.00", 12.01: "12.0", 65536: "65,536"} {
 		require.Equal(t, want, perRequest(value))
 	}
-	require.Equal(t, "1,234,567", wholeNumber(1234567))
-	require.Equal(t, "−1,234", strings.Replace(wholeNumber(-1234), "-", "−", 1))
 	require.Equal(t, "+33%", percent(1.33))
 	require.Equal(t, "−2.1%", percent(0.979))
 }

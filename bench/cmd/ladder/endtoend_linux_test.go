@@ -157,7 +157,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 	require.NoError(t, os.WriteFile(readme, []byte(marks.ReplaceAllString(before, "${1}0.00${3}")), 0o644))
 
 	began := time.Now().Add(-time.Second)
-	env := []string{shortenVariable + "=--ceiling=false " + short, rootVariable + "=" + root}
+	env := []string{shortenVariable + "=" + short, rootVariable + "=" + root}
 	out, complaints, err := ladder(t, clone, env, "docs", "refresh", "--quick", "--only", "ladder")
 	require.NoError(t, err, "%s%s", out, complaints)
 	require.Contains(t, out, "new figures in README.md")
