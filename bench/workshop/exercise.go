@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -206,58 +205,6 @@ func (e *Exercise) start(root string) (files, error) { return filesOf(root, e.va
 // reference is a solution.
 func (e *Exercise) reference(root string) (files, error) {
 	return filesOf(root, e.variant("reference"))
-}
-
-// wrong is a solution that looks right and is not.
-type wrong struct {
-	name  string
-	fails []string // checks that must find it
-	cheat bool
-	files files
-}
-
-// wrongs reads the wrong solutions. The lines before the first "--- " of each patch say what it is, and:
-//
-//	Against: start        (or reference, if it is not said)
-//	Cheat: yes
-//	Fails: hand-offs of hello
-func (e *Exercise) wrongs(root string) ([]wrong, error) {
-	patches, err := filepath.Glob(filepath.Join(e.folder, "wrong", "*.patch"))
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(patches)
-	var all []wrong
-	for _, patch := range patches {
-		w := wrong{name: strings.TrimSuffix(filepath.Base(patch), ".patch")}
-		text, err := os.ReadFile(patch)
-		if err != nil {
-			return nil, err
-		}
-		against := "reference"
-		for line := range strings.Lines(string(text)) {
-			if strings.HasPrefix(line, "--- ") {
-				break
-			}
-			key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			switch key {
-			case "Against":
-				against = value
-			case "Cheat":
-				w.cheat = value == "yes"
-			case "Fails":
-				w.fails = append(w.fails, value)
-			}
-		}
-		if against != onStart && against != "reference" || len(w.fails) == 0 {
-			return nil, fmt.Errorf("%s needs a line \"Fails: CHECK\", and Against: start or reference", w.name)
-		}
-		if w.files, err = filesOf(root, e.variant(against, filepath.Base(patch))); err != nil {
-			return nil, fmt.Errorf("%s: %w", w.name, err)
-		}
-		all = append(all, w)
-	}
-	return all, nil
 }
 
 // hints are the texts of the hints, in order.

@@ -6,25 +6,26 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mattn/go-runewidth"
+	"github.com/qps-ladder/qps-ladder/bench/console"
 )
 
-// output writes results for a person: in colour on a terminal only, and at most width columns wide.
+// output writes results for a person: in colour on a terminal only, and in lines of at most console.Width
+// columns, or of those that a narrower terminal has.
 type output struct {
 	io.Writer
+	columns  int
 	colour   bool
 	terminal bool
 	busy     bool // a line that will be wiped stands there
 }
 
-const width = 78
-
 func newOutput(w io.Writer) *output {
-	o := &output{Writer: w}
-	if file, ok := w.(*os.File); ok {
-		o.terminal = isTerminal(file) && os.Getenv("TERM") != "dumb"
-		o.colour = o.terminal && os.Getenv("NO_COLOR") == ""
+	o := &output{Writer: w, columns: console.Width}
+	if columns := console.Columns(w); columns > 0 {
+		o.columns = min(o.columns, columns)
 	}
+	o.terminal = console.IsTerminal(w) && os.Getenv("TERM") != "dumb"
+	o.colour = o.terminal && os.Getenv("NO_COLOR") == ""
 	return o
 }
 
@@ -58,11 +59,11 @@ func (o *output) wipe() {
 	}
 }
 
-// line prints text after a mark, folded between words.
+// line prints text after a mark, broken between words.
 func (o *output) line(mark, colour, text string) {
 	o.wipe()
 	first := true
-	for _, line := range fold(text, width-6) {
+	for _, line := range console.Wrap(text, o.columns-6, "") {
 		left := "      "
 		if first {
 			left = "  " + o.paint(colour, mark) + strings.Repeat(" ", max(1, 4-len(mark)))
@@ -74,28 +75,12 @@ func (o *output) line(mark, colour, text string) {
 
 func (o *output) say(format string, arguments ...any) {
 	o.wipe()
-	for _, line := range fold(fmt.Sprintf(format, arguments...), width) {
+	for _, line := range console.Wrap(fmt.Sprintf(format, arguments...), o.columns, "") {
 		fmt.Fprintln(o.Writer, line)
 	}
 }
 
-// fold breaks text between words; lines that are there stay.
-func fold(text string, width int) (lines []string) {
-	for line := range strings.SplitSeq(text, "\n") {
-		for runewidth.StringWidth(line) > width {
-			at := strings.LastIndexByte(runewidth.Truncate(line, width+1, ""), ' ')
-			if at <= len(line)-len(strings.TrimLeft(line, " ")) {
-				break // one long word
-			}
-			lines = append(lines, line[:at])
-			line = line[at+1:]
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-// reflow joins the lines of each paragraph, so that it can be folded anew for a screen. Code, which is
+// reflow joins the lines of each paragraph, so that it can be broken anew for a screen. Code, which is
 // indented, stays as it is, and so do the items of a list and headings.
 func reflow(text string) string {
 	var out strings.Builder

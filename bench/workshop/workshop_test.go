@@ -178,10 +178,7 @@ func TestRulesOfAnExercise(t *testing.T) {
 	require.Contains(t, said.String(), "fast.s: only Go is built here")
 }
 
-func TestFoldAndReflow(t *testing.T) {
-	require.Equal(t, []string{"one two", "three"}, fold("one two three", 9))
-	require.Equal(t, []string{"averyveryverylongword"}, fold("averyveryverylongword", 9))
-	require.Equal(t, []string{"ä ö ü", "ß"}, fold("ä ö ü ß", 6))
+func TestReflow(t *testing.T) {
 	require.Equal(t, "# Head\nOne paragraph of two lines.\n\n    code stays\n    as it is\n- an item that goes on\n- another",
 		reflow("# Head\nOne paragraph\nof two lines.\n\n    code stays\n    as it is\n- an item\n  that goes on\n- another"))
 }

@@ -28,10 +28,7 @@ func panicSaysWhich(s *Subject) error {
 				return err
 			}
 		}
-		if err := c.send("GET /test/panic HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-			return err
-		}
-		a, err := c.answer()
+		a, err := c.ask("GET /test/panic HTTP/1.1\r\nHost: a\r\n\r\n")
 		if err != nil {
 			return err
 		}

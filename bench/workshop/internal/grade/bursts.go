@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	behaviour("burst", "of six hundred requests that arrive at one moment every one is answered", burst)
+	behaviour("burst", "of six hundred requests that arrive at one moment every one is answered", serving(burst))
 	behaviour("batches", "a worker takes at most 256 messages before it looks up", batches)
 	special["wake-ups in a burst"] = specialFigure{"request", burstWakeUps}
 }
@@ -14,18 +14,16 @@ func init() {
 const burstSize = 600
 
 // burst lets all clients send while the server stands still.
-func burst(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func burst(server *Server) error {
 	all, err := server.resting(burstSize)
-	defer closeAll(all)
 	if err != nil {
 		return err
 	}
-	if err := server.Pause(); err != nil {
+	return server.burst(all)
+}
+
+func (s *Server) burst(all []*connection) error {
+	if err := s.Pause(); err != nil {
 		return err
 	}
 	for _, c := range all {
@@ -33,7 +31,7 @@ func burst(s *Subject) error {
 			return err
 		}
 	}
-	if err := server.Resume(); err != nil {
+	if err := s.Resume(); err != nil {
 		return err
 	}
 	for i, c := range all {
@@ -41,7 +39,7 @@ func burst(s *Subject) error {
 			return fmt.Errorf("request %d: %w", i+1, err)
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
 // burstUnderWatch is a burst with the server's threads held, and its system calls seen. It answers nil if they
@@ -121,7 +119,6 @@ func (s *Subject) countedWakeUps() (float64, error) {
 	}
 	defer server.Kill()
 	all, err := server.resting(burstSize)
-	defer closeAll(all)
 	if err != nil {
 		return 0, err
 	}
@@ -129,21 +126,8 @@ func (s *Subject) countedWakeUps() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := server.Pause(); err != nil {
+	if err := server.burst(all); err != nil {
 		return 0, err
-	}
-	for _, c := range all {
-		if err := c.send(helloRequest); err != nil {
-			return 0, err
-		}
-	}
-	if err := server.Resume(); err != nil {
-		return 0, err
-	}
-	for _, c := range all {
-		if err := c.expect(200, greeting); err != nil {
-			return 0, err
-		}
 	}
 	after, err := server.read()
 	return float64(after.Total.EventfdWrites-before.Total.EventfdWrites) / burstSize, err

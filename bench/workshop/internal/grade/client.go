@@ -60,6 +60,12 @@ func (c *connection) answer() (*harness.Response, error) {
 	return response, plain(err)
 }
 
+// ask sends one request that is not a HEAD, and reads its answer.
+func (c *connection) ask(request string) (*harness.Response, error) {
+	response, err := c.Do(request)
+	return response, plain(err)
+}
+
 // expect reads an answer and wants this status and body.
 func (c *connection) expect(status int, body string) error {
 	a, err := c.answer()
@@ -71,10 +77,7 @@ func (c *connection) expect(status int, body string) error {
 	}
 	if string(a.Body) != body {
 		if len(a.Body) == len(body) && len(body) > 60 {
-			at := 0
-			for a.Body[at] == body[at] {
-				at++
-			}
+			at := firstDifference(string(a.Body), body)
 			return fmt.Errorf("the body differs from byte %d of %d on: %s, not %s", at, len(body), clip(a.Body[at:]), clip([]byte(body[at:])))
 		}
 		return fmt.Errorf("the body was %s, not %s", clip(a.Body), clip([]byte(body)))

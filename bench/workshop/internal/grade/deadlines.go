@@ -6,7 +6,7 @@ import (
 )
 
 func init() {
-	behaviour("idle-deadline", "an idle connection is closed: not before its time, and not a period late", idleDeadline)
+	behaviour("idle-deadline", "an idle connection is closed: not before its time, and not a period late", serving(idleDeadline, "-idle-timeout", idlePeriod.String()))
 }
 
 const (
@@ -17,18 +17,12 @@ const (
 
 // idleDeadline uses a connection shortly after it was opened. Who then waits a full period from when the
 // first one is over closes it two periods after the opening, and not a moment before.
-func idleDeadline(s *Subject) error {
-	server, err := s.serve("-workers", "1", "-idle-timeout", idlePeriod.String())
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func idleDeadline(server *Server) error {
 	opened := time.Now()
-	c, err := dial(server.Ready.Address)
+	c, err := server.dial()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	time.Sleep(idlePeriod / 10)
 	used := time.Now()
 	if err := c.hello(); err != nil {
@@ -41,5 +35,5 @@ func idleDeadline(s *Subject) error {
 	if early := used.Add(idlePeriod).Sub(closed); early > clockSlack {
 		return fmt.Errorf("with -idle-timeout %v it was closed %v after its last request", idlePeriod, closed.Sub(used).Round(10*time.Millisecond))
 	}
-	return server.Stop()
+	return nil
 }

@@ -51,14 +51,19 @@ func sameAnswers(s *Subject) error {
 			}
 		}
 		if got[0] != got[1] {
-			at := 0
-			for at < min(len(got[0]), len(got[1])) && got[0][at] == got[1][at] {
-				at++
-			}
+			at := firstDifference(got[0], got[1])
 			return fmt.Errorf("round %d of %d, from byte %d on: %s, not %s", round+1, rounds, at, clip([]byte(got[1][at:])), clip([]byte(got[0][at:])))
 		}
 	}
 	return servers[1].Stop()
+}
+
+// firstDifference is where one of two texts that differ ends, or goes on in another way.
+func firstDifference(a, b string) (at int) {
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	return at
 }
 
 // conversation sends text and the end of input, and reads all that comes back, the dates left out.

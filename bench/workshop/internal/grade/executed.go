@@ -53,24 +53,22 @@ func (s *Subject) executedCalls(binary string, paths []string, n int) (int, erro
 	}
 	defer os.RemoveAll(folder)
 	server, err := s.start(binary, []string{"GOCOVERDIR=" + folder}, nil, []string{"-workers", "1"})
-	if err != nil {
-		return 0, err
-	}
-	defer server.Kill()
-	c, err := dial(server.Ready.Address)
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	for i := range n {
-		if err := c.send("GET " + paths[i%len(paths)] + " HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-			return 0, err
+	err = lend(server, err, func(server *Server) error {
+		c, err := server.dial()
+		if err != nil {
+			return err
 		}
-		if _, err := c.answer(); err != nil {
-			return 0, fmt.Errorf("GET %s: %w", paths[i%len(paths)], err)
+		for i := range n {
+			if err := c.send("GET " + paths[i%len(paths)] + " HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+				return err
+			}
+			if _, err := c.answer(); err != nil {
+				return fmt.Errorf("GET %s: %w", paths[i%len(paths)], err)
+			}
 		}
-	}
-	if err := server.Stop(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return 0, err
 	}
 	text, err := exec.CommandContext(s.Context, "go", "tool", "covdata", "textfmt", "-i="+folder, "-o=/dev/stdout").Output()

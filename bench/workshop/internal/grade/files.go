@@ -39,15 +39,7 @@ func (s *Subject) withFiles(files map[string]string, f func(server *Server, fold
 		return err
 	}
 	defer os.RemoveAll(folder)
-	server, err := s.serve(append([]string{"-workers", "1", "-static", folder}, flags...)...)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	if err := f(server, folder); err != nil {
-		return err
-	}
-	return server.Stop()
+	return s.with(func(server *Server) error { return f(server, folder) }, append(flags, "-static", folder)...)
 }
 
 // fileAnswers asks the subject and the stage that it builds on the same, and compares all but the date.
@@ -100,20 +92,19 @@ func fileAnswers(s *Subject) error {
 	var answers [2][]string
 	for i, binary := range []string{base, s.Binary} {
 		server, err := s.start(binary, nil, nil, []string{"-workers", "1", "-static", folder})
-		if err != nil {
-			return err
-		}
-		defer server.Kill()
-		for _, request := range requests {
-			text, err := server.conversation(request)
-			if err != nil && i == 1 {
-				return fmt.Errorf("%s: %w", firstLine(request), err)
-			} else if err != nil {
-				return err
+		err = lend(server, err, func(server *Server) error {
+			for _, request := range requests {
+				text, err := server.conversation(request)
+				if err != nil && i == 1 {
+					return fmt.Errorf("%s: %w", firstLine(request), err)
+				} else if err != nil {
+					return err
+				}
+				answers[i] = append(answers[i], text)
 			}
-			answers[i] = append(answers[i], text)
-		}
-		if err := server.Stop(); err != nil {
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -122,10 +113,7 @@ func fileAnswers(s *Subject) error {
 		if got == want {
 			continue
 		}
-		at := 0
-		for at < min(len(got), len(want)) && got[at] == want[at] {
-			at++
-		}
+		at := firstDifference(got, want)
 		return fmt.Errorf("%s: from byte %d on it is %s, not %s", firstLine(request), at, clip([]byte(got[at:])), clip([]byte(want[at:])))
 	}
 	return nil
@@ -142,11 +130,10 @@ func fileRequest(name string) string { return "GET /static/" + name + " HTTP/1.1
 func oneSegment(s *Subject) error {
 	files := map[string]string{"1": "x", "600": fileText(600), "9000": fileText(9000), "20000": fileText(20_000)}
 	return s.withFiles(files, func(server *Server, _ string) error {
-		c, err := dial(server.Ready.Address)
+		c, err := server.dial()
 		if err != nil {
 			return err
 		}
-		defer c.Close()
 		for _, name := range []string{"1", "600", "9000", "20000"} {
 			before, err := c.segmentsIn()
 			if err != nil {
@@ -194,50 +181,46 @@ func (s *Subject) watchFiles(check func(server *Server, request string) error) e
 		return err
 	}
 	defer os.RemoveAll(folder)
-	server, err := s.serveWatched("-workers", "1", "-static", folder)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	for _, request := range []string{
-		"GET /static/a.bin HTTP/1.1\r\nHost: a\r\n\r\n", "GET /static/one HTTP/1.1\r\nHost: a\r\n\r\n",
-		"HEAD /static/a.bin HTTP/1.1\r\nHost: a\r\n\r\n", "GET /static/empty.txt HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /static/a.bin HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", "GET /static/none HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /static/a.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HEAD /static/a.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
-		"GET /static/empty.txt HTTP/1.0\r\n\r\n",
-	} {
-		c, err := dial(server.Ready.Address)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		what := firstLine(request)
-		method, _, _ := strings.Cut(request, " ")
-		for range 3 {
-			if err := c.send(request); err != nil {
+	return s.withWatched(func(server *Server) error {
+		for _, request := range []string{
+			"GET /static/a.bin HTTP/1.1\r\nHost: a\r\n\r\n", "GET /static/one HTTP/1.1\r\nHost: a\r\n\r\n",
+			"HEAD /static/a.bin HTTP/1.1\r\nHost: a\r\n\r\n", "GET /static/empty.txt HTTP/1.1\r\nHost: a\r\n\r\n",
+			"GET /static/a.bin HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n", "GET /static/none HTTP/1.1\r\nHost: a\r\n\r\n",
+			"GET /static/a.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "HEAD /static/a.bin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+			"GET /static/empty.txt HTTP/1.0\r\n\r\n",
+		} {
+			c, err := server.dial()
+			if err != nil {
 				return err
 			}
-			c.TCP.SetReadDeadline(time.Now().Add(answerLimit))
-			response, err := http.ReadResponse(c.Reader, &http.Request{Method: method})
-			if err == nil {
-				_, err = io.Copy(io.Discard, response.Body)
+			what := firstLine(request)
+			method, _, _ := strings.Cut(request, " ")
+			for range 3 {
+				if err := c.send(request); err != nil {
+					return err
+				}
+				c.TCP.SetReadDeadline(time.Now().Add(answerLimit))
+				response, err := http.ReadResponse(c.Reader, &http.Request{Method: method})
+				if err == nil {
+					_, err = io.Copy(io.Discard, response.Body)
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %w", what, plain(err))
+				}
+				if response.Close {
+					break
+				}
 			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", what, plain(err))
+			// Another client's answer comes after the turn that this one's answer was made in.
+			if err := server.helloOver(1); err != nil {
+				return err
 			}
-			if response.Close {
-				break
+			if err := check(server, what); err != nil {
+				return err
 			}
 		}
-		// Another client's answer comes after the turn that this one's answer was made in.
-		if err := server.helloOver(1); err != nil {
-			return err
-		}
-		if err := check(server, what); err != nil {
-			return err
-		}
-	}
-	return server.Stop()
+		return nil
+	}, "-static", folder)
 }
 
 // lateFiles begins to read when the server has found the socket full.

@@ -9,24 +9,14 @@ import (
 )
 
 func init() {
-	behaviour("headers", "each request has its own header fields, and only those", headers)
-	behaviour("types", "each answer has the Content-Type of its own request", types)
-	behaviour("heads", "the heads of all kinds of answers are right, byte for byte", heads)
+	behaviour("headers", "each request has its own header fields, and only those", talking(headers))
+	behaviour("types", "each answer has the Content-Type of its own request", serving(types))
+	behaviour("heads", "the heads of all kinds of answers are right, byte for byte", serving(heads))
 }
 
 // headers sends requests over one connection whose fields differ; what one brought must not be there
 // for the next.
-func headers(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	c, err := dial(server.Ready.Address)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func headers(c *connection) error {
 	const unknown = "application/octet-stream"
 	many := strings.Repeat("X-Filler: 1234567890\r\n", 61)
 	for _, e := range []struct{ what, fields, want string }{
@@ -55,22 +45,17 @@ func headers(s *Subject) error {
 			return fmt.Errorf("%s: the answer was %d with Content-Type %q, not %q", e.what, a.Status, got, e.want)
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
 // types uploads with types of equal length in turn, over one connection, over two, and sent together.
-func types(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func types(server *Server) error {
 	var both [2]*connection
 	for i := range both {
-		if both[i], err = dial(server.Ready.Address); err != nil {
+		var err error
+		if both[i], err = server.dial(); err != nil {
 			return err
 		}
-		defer both[i].Close()
 	}
 	// Pairs of equal length, that differ at the end, in the middle, at the beginning.
 	pairs := [][2]string{
@@ -107,7 +92,7 @@ func types(s *Subject) error {
 			}
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
 func (c *connection) wantType(want string) error {
@@ -122,12 +107,7 @@ func (c *connection) wantType(want string) error {
 }
 
 // heads compares whole heads, the Date aside.
-func heads(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func heads(server *Server) error {
 	const plainText = "Content-Type: text/plain; charset=utf-8\r\n"
 	for round := range 2 {
 		for _, e := range []struct{ send, head string }{
@@ -157,7 +137,7 @@ func heads(s *Subject) error {
 			time.Sleep(1100 * time.Millisecond)
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
 func (s *Server) oneHead(send, want string) error {

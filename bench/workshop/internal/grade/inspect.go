@@ -21,19 +21,18 @@ func (s *Subject) Inspect() error {
 		s.mutex.Unlock()
 		server, err = s.serve("-workers", "2")
 	}
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+	return lend(server, err, inspect)
+}
+
+func inspect(server *Server) error {
 	if err := server.behaves(); err != nil {
 		return err
 	}
 	for range 3 {
-		c, err := dial(server.Ready.Address)
+		c, err := server.dial()
 		if err != nil {
 			return err
 		}
-		defer c.Close()
 		for _, e := range []struct{ request, body string }{
 			{helloRequest, greeting},
 			{"GET /users/42 HTTP/1.1\r\nHost: a\r\n\r\n", `{"id":"42"}`},
@@ -49,10 +48,7 @@ func (s *Subject) Inspect() error {
 			}
 		}
 	}
-	if err := server.behaves(); err != nil {
-		return err
-	}
-	return server.Stop()
+	return server.behaves()
 }
 
 // behaves says what a server does beside serving.

@@ -6,30 +6,17 @@ import (
 )
 
 func init() {
-	behaviour("layers", "ten layers see every request, in order, on the way in and on the way out", tenLayers)
-	behaviour("layer-stops", "a layer can answer itself, and a panic still costs one connection", layerStops)
+	behaviour("layers", "ten layers see every request, in order, on the way in and on the way out", talking(tenLayers))
+	behaviour("layer-stops", "a layer can answer itself, and a panic still costs one connection", serving(layerStops, "-test-routes"))
 }
 
 // tracePath is what ten layers leave behind, in and out.
 const tracePath = `"0123456789-9876543210"`
 
 // tenLayers asks for the trace of a request, and for how many each layer has counted.
-func tenLayers(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	c, err := dial(server.Ready.Address)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func tenLayers(c *connection) error {
 	for range 3 {
-		if err := c.send("GET / HTTP/1.1\r\nHost: a\r\nX-Trace: yes\r\n\r\n"); err != nil {
-			return err
-		}
-		a, err := c.answer()
+		a, err := c.ask("GET / HTTP/1.1\r\nHost: a\r\nX-Trace: yes\r\n\r\n")
 		if err != nil {
 			return err
 		}
@@ -38,10 +25,7 @@ func tenLayers(s *Subject) error {
 		}
 	}
 	counted := func(layer int) (int, error) {
-		if err := c.send(fmt.Sprintf("GET / HTTP/1.1\r\nHost: a\r\nX-Count: %d\r\n\r\n", layer)); err != nil {
-			return 0, err
-		}
-		a, err := c.answer()
+		a, err := c.ask(fmt.Sprintf("GET / HTTP/1.1\r\nHost: a\r\nX-Count: %d\r\n\r\n", layer))
 		if err != nil {
 			return 0, err
 		}
@@ -70,21 +54,15 @@ func tenLayers(s *Subject) error {
 			return fmt.Errorf("layer %d saw %d of %d ordinary requests", layer, after-before-1, n)
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
-func layerStops(s *Subject) error {
-	server, err := s.serve("-workers", "1", "-test-routes")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func layerStops(server *Server) error {
 	for layer := range 10 {
-		c, err := dial(server.Ready.Address)
+		c, err := server.dial()
 		if err != nil {
 			return err
 		}
-		defer c.Close()
 		if err := c.send(fmt.Sprintf("GET / HTTP/1.1\r\nHost: a\r\nX-Stop-At: %d\r\n\r\n", layer), helloRequest); err != nil {
 			return err
 		}
@@ -95,11 +73,10 @@ func layerStops(s *Subject) error {
 			return fmt.Errorf("after a request that layer %d stopped: %w", layer, err)
 		}
 	}
-	c, err := dial(server.Ready.Address)
+	c, err := server.dial()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	if err := c.send("GET /test/panic HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 		return err
 	}
@@ -109,5 +86,5 @@ func layerStops(s *Subject) error {
 	if err := server.helloOver(3); err != nil {
 		return fmt.Errorf("after a handler's panic: %w", err)
 	}
-	return server.Stop()
+	return nil
 }

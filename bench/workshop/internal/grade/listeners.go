@@ -11,18 +11,13 @@ import (
 )
 
 func init() {
-	behaviour("own-listeners", "each loop has a listener of its own and serves what it accepts", ownListeners)
-	behaviour("acceptor", "-acceptor still makes one loop accept for all", oneAcceptor)
+	behaviour("own-listeners", "each loop has a listener of its own and serves what it accepts", serving(ownListeners, "-workers", fmt.Sprint(listenerWorkers)))
+	behaviour("acceptor", "-acceptor still makes one loop accept for all", serving(oneAcceptor, "-workers", fmt.Sprint(listenerWorkers), "-acceptor"))
 }
 
 const listenerWorkers = 3
 
-func ownListeners(s *Subject) error {
-	server, err := s.serve("-workers", fmt.Sprint(listenerWorkers))
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func ownListeners(server *Server) error {
 	n, err := server.listeners()
 	if err != nil {
 		return err
@@ -47,15 +42,10 @@ func ownListeners(s *Subject) error {
 	if serving < listenerWorkers {
 		return fmt.Errorf("of %d loops only %d both accept and answer", listenerWorkers, serving)
 	}
-	return server.Stop()
+	return nil
 }
 
-func oneAcceptor(s *Subject) error {
-	server, err := s.serve("-workers", fmt.Sprint(listenerWorkers), "-acceptor")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func oneAcceptor(server *Server) error {
 	n, err := server.listeners()
 	if err != nil {
 		return err
@@ -76,7 +66,7 @@ func oneAcceptor(s *Subject) error {
 	if serving < listenerWorkers {
 		return fmt.Errorf("with -acceptor only %d of %d loops answer", serving, listenerWorkers)
 	}
-	return server.Stop()
+	return nil
 }
 
 // helloOver sends one request over each of n connections that are open at the same time.

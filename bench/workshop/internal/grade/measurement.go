@@ -13,8 +13,8 @@ import (
 func init() {
 	behaviour("router-measured", "measurement.yaml says what was measured, and what follows from it", routerMeasured)
 	behaviour("reads-measured", "measurement.yaml says what was measured, and what follows from it", readsMeasured)
-	behaviour("small-first", "the first read after a wait asks for 256 bytes at most", smallFirst)
-	behaviour("routes", "every route is found by its name, and no other", routes)
+	behaviour("small-first", "the first read after a wait asks for 256 bytes at most", watching(smallFirst))
+	behaviour("routes", "every route is found by its name, and no other", talking(routes))
 	special["calls for any route"] = specialFigure{"answer in the files of this exercise", callsForAnyRoute}
 }
 
@@ -153,31 +153,22 @@ func readsMeasured(s *Subject) error {
 }
 
 // smallFirst watches how much room the first read after a wait has.
-func smallFirst(s *Subject) error {
-	server, err := s.serveWatched("-workers", "1")
-	if err != nil {
-		if s.Blind() != nil {
-			return nil // said once already
-		}
-		return err
-	}
-	defer server.Kill()
+func smallFirst(server *Server) error {
 	l, err := loadByName("browser")
 	if err != nil {
 		return err
 	}
-	c, err := dial(server.Ready.Address)
+	c, err := server.dial()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	if err := c.drive(l, 50); err != nil {
 		return err
 	}
 	if room := server.record.firstRoom(); room > 256 {
 		return fmt.Errorf("it has room for %d bytes", room)
 	}
-	return server.Stop()
+	return nil
 }
 
 // sites are paths that a router has to know, with the names of their routes.
@@ -203,23 +194,10 @@ func sites() (paths, names []string) {
 	return paths, names
 }
 
-func routes(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	c, err := dial(server.Ready.Address)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func routes(c *connection) error {
 	paths, names := sites()
 	for i, path := range paths {
-		if err := c.send("GET " + path + " HTTP/1.1\r\nHost: a\r\nX-Route: yes\r\n\r\n"); err != nil {
-			return err
-		}
-		a, err := c.answer()
+		a, err := c.ask("GET " + path + " HTTP/1.1\r\nHost: a\r\nX-Route: yes\r\n\r\n")
 		if err != nil {
 			return err
 		}
@@ -227,7 +205,7 @@ func routes(s *Subject) error {
 			return fmt.Errorf("GET %s is taken for the route %q, not %q", path, got, names[i])
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
 func callsForAnyRoute(s *Subject) (float64, error) {

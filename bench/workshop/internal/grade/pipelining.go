@@ -6,8 +6,8 @@ import (
 )
 
 func init() {
-	behaviour("after-a-body", "requests that arrive together with a body before them are answered", afterABody)
-	behaviour("order", "pipelined requests are answered in their order", order)
+	behaviour("after-a-body", "requests that arrive together with a body before them are answered", serving(afterABody))
+	behaviour("order", "pipelined requests are answered in their order", talking(order))
 }
 
 // exchange is what is sent in one piece, and the bodies that must come back.
@@ -17,12 +17,7 @@ type exchange struct {
 	bodies []string
 }
 
-func afterABody(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func afterABody(server *Server) error {
 	long := strings.Repeat("0123456789abcdef", 2000)
 	medium := strings.Repeat("m", 9000)
 	exchanges := []exchange{
@@ -48,7 +43,7 @@ func afterABody(s *Subject) error {
 			return err
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
 // exchange sends everything and says that nothing more will come, so that a server that has lost some of it
@@ -88,17 +83,7 @@ func (s *Server) exchange(e exchange, cut int) error {
 }
 
 // order pipelines requests whose answers differ, small ones and large ones.
-func order(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	c, err := dial(server.Ready.Address)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func order(c *connection) error {
 	var all strings.Builder
 	var bodies []string
 	for i := range 300 {
@@ -126,8 +111,5 @@ func order(s *Subject) error {
 			return fmt.Errorf("of %d requests sent at once, number %d: %w", len(bodies), i+1, err)
 		}
 	}
-	if err := <-sent; err != nil {
-		return err
-	}
-	return server.Stop()
+	return <-sent
 }

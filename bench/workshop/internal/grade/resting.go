@@ -10,26 +10,20 @@ import (
 )
 
 func init() {
-	behaviour("half-close", "a client that ends its side right behind its request is answered, then closed", halfClose)
-	behaviour("halves", "requests that arrive in halves do not mix with those of others", halves)
-	behaviour("heap-at-rest", "a connection at rest holds no buffer: not in the heap either", heapAtRest)
+	behaviour("half-close", "a client that ends its side right behind its request is answered, then closed", serving(halfClose))
+	behaviour("halves", "requests that arrive in halves do not mix with those of others", serving(halves))
+	behaviour("heap-at-rest", "a connection at rest holds no buffer: not in the heap either", serving(heapAtRest))
 	special["held bytes"] = specialFigure{"idle connection", heldBytes}
 }
 
 // halfClose sends a request and the end of input together, and in other ways, many times: which of them the
 // server sees as one event is chance.
-func halfClose(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func halfClose(server *Server) error {
 	for i := range 40 {
-		c, err := dial(server.Ready.Address)
+		c, err := server.dial()
 		if err != nil {
 			return err
 		}
-		defer c.Close()
 		if i%2 == 1 {
 			if err := c.hello(); err != nil {
 				return err
@@ -64,23 +58,18 @@ func halfClose(s *Subject) error {
 	if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections == 0 }); !ok {
 		return fmt.Errorf("%d connections are still open when all clients have gone", r.Total.Connections)
 	}
-	return server.Stop()
+	return nil
 }
 
 // halves has half of a request lie on several connections at a time, while others send whole ones.
-func halves(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func halves(server *Server) error {
 	var all [8]*connection
 	var rest [len(all)]string
 	for i := range all {
-		if all[i], err = dial(server.Ready.Address); err != nil {
+		var err error
+		if all[i], err = server.dial(); err != nil {
 			return err
 		}
-		defer all[i].Close()
 	}
 	seen := uint64(0)
 	for round := range 3 {
@@ -118,13 +107,13 @@ func halves(s *Subject) error {
 			}
 		}
 	}
-	return server.Stop()
+	return nil
 }
 
-// resting opens connections that have each had an answer and are idle now.
+// resting opens connections that have each had an answer and are idle now. They stay as those of dial do.
 func (s *Server) resting(n int) (all []*connection, err error) {
 	for range n {
-		c, err := dial(s.Ready.Address)
+		c, err := s.dial()
 		if err != nil {
 			return all, err
 		}
@@ -144,44 +133,31 @@ func closeAll(all []*connection) {
 }
 
 // heldBytes is what the server says that it holds for a connection at rest.
-func heldBytes(s *Subject) (float64, error) {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return 0, err
-	}
-	defer server.Kill()
+func heldBytes(s *Subject) (each float64, err error) {
 	const n = 200
-	all, err := server.resting(n)
-	defer closeAll(all)
-	if err != nil {
-		return 0, err
-	}
-	time.Sleep(10 * time.Millisecond)
-	r, err := server.read()
-	if err != nil {
-		return 0, err
-	}
-	return float64(r.Total.HeldBytes) / n, server.Stop()
+	err = s.with(func(server *Server) error {
+		if _, err := server.resting(n); err != nil {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+		r, err := server.read()
+		each = float64(r.Total.HeldBytes) / n
+		return err
+	})
+	return each, err
 }
 
 // heapPerConnection is above what a connection's own state takes, and far below a read buffer.
 const heapPerConnection = 4096
 
 // heapAtRest weighs the heap after a collection, with and without idle connections.
-func heapAtRest(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func heapAtRest(server *Server) error {
 	const n = 400
 	before, err := server.heap()
 	if err != nil {
 		return err
 	}
-	all, err := server.resting(n)
-	defer closeAll(all)
-	if err != nil {
+	if _, err := server.resting(n); err != nil {
 		return err
 	}
 	after, err := server.heap()
@@ -191,7 +167,7 @@ func heapAtRest(s *Subject) error {
 	if each := (after - before) / n; each > heapPerConnection {
 		return fmt.Errorf("%d idle connections take %d bytes of heap each", n, each)
 	}
-	return server.Stop()
+	return nil
 }
 
 // heap is how much is in use after a garbage collection.

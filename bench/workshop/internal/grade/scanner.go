@@ -9,22 +9,18 @@ import (
 )
 
 func init() {
-	behaviour("idle-many", "of many connections each is closed in its own time, and none before it", idleMany)
-	behaviour("come-and-go", "connections that come and go leave nothing behind", comeAndGo)
+	behaviour("idle-many", "of many connections each is closed in its own time, and none before it", serving(idleMany, "-idle-timeout", manyPeriod.String()))
+	behaviour("come-and-go", "connections that come and go leave nothing behind", serving(comeAndGo, "-idle-timeout", "700ms", "-linger-timeout", "100ms"))
 	special["timer calls and wake-ups"] = specialFigure{"idle connection", timerCalls}
 }
 
+// manyPeriod is the idle timeout of idleMany: long enough to open as many and use half of them again.
+const manyPeriod = 1200 * time.Millisecond
+
 // idleMany uses every second of many connections again before its time is over.
-func idleMany(s *Subject) error {
-	const period = 1200 * time.Millisecond
-	server, err := s.serve("-workers", "1", "-idle-timeout", period.String())
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func idleMany(server *Server) error {
 	const n = 300
 	all, err := server.resting(n)
-	defer closeAll(all)
 	if err != nil {
 		return err
 	}
@@ -33,12 +29,12 @@ func idleMany(s *Subject) error {
 	for i := range all {
 		used[i] = begin // or a little before: then it may be closed a little earlier
 	}
-	time.Sleep(period / 2)
+	time.Sleep(manyPeriod / 2)
 	again := map[int]bool{}
 	for i := 0; i < n; i += 2 {
 		now := time.Now()
 		if err := all[i].hello(); err != nil {
-			if time.Since(begin) > period*9/10 {
+			if time.Since(begin) > manyPeriod*9/10 {
 				continue // this machine is so busy that its time was over
 			}
 			return fmt.Errorf("connection %d, used again %v after its last request: %w", i, now.Sub(begin).Round(10*time.Millisecond), err)
@@ -53,7 +49,7 @@ func idleMany(s *Subject) error {
 		}
 		group.Go(func() {
 			closed, err := c.until(answerLimit)
-			early := used[i].Add(period).Sub(closed)
+			early := used[i].Add(manyPeriod).Sub(closed)
 			switch {
 			case err != nil:
 				failures[i] = err
@@ -65,26 +61,20 @@ func idleMany(s *Subject) error {
 	group.Wait()
 	for i, err := range failures {
 		if err != nil {
-			return fmt.Errorf("with -idle-timeout %v, connection %d of %d: %w", period, i+1, n, err)
+			return fmt.Errorf("with -idle-timeout %v, connection %d of %d: %w", manyPeriod, i+1, n, err)
 		}
 	}
 	if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections == 0 }); !ok {
 		return fmt.Errorf("all have been closed, but the counters show %d open", r.Total.Connections)
 	}
-	return server.Stop()
+	return nil
 }
 
 // comeAndGo opens and closes connections in an order that takes each place of a list: first, middle, last.
-func comeAndGo(s *Subject) error {
-	server, err := s.serve("-workers", "1", "-idle-timeout", "700ms", "-linger-timeout", "100ms")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
+func comeAndGo(server *Server) error {
 	var open []*connection
-	defer func() { closeAll(open) }()
 	for i := range 400 {
-		c, err := dial(server.Ready.Address)
+		c, err := server.dial()
 		if err != nil {
 			return err
 		}
@@ -105,40 +95,36 @@ func comeAndGo(s *Subject) error {
 	if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections == 0 }); !ok {
 		return fmt.Errorf("%d connections are still open, long after their time", r.Total.Connections)
 	}
-	c, err := dial(server.Ready.Address)
+	c, err := server.dial()
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	if err := c.hello(); err != nil {
 		return fmt.Errorf("a new client afterwards: %w", err)
 	}
-	return server.Stop()
+	return nil
 }
 
 // timerCalls lets idle connections run out of time, and counts what that took for each: by the counters
 // with many of them, and from outside with some.
 func timerCalls(s *Subject) (float64, error) {
 	const many, some = 1000, 150
-	flags := []string{"-workers", "1", "-idle-timeout", "1500ms"}
-	server, err := s.serve(flags...)
+	flags := []string{"-idle-timeout", "1500ms"}
+	value := 0.0
+	err := s.with(func(server *Server) error {
+		r, err := server.runOut(many)
+		t := r.Total
+		value = float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / many
+		return err
+	}, flags...)
 	if err != nil {
-		return 0, err
-	}
-	defer server.Kill()
-	r, err := server.runOut(many)
-	if err != nil {
-		return 0, err
-	}
-	t := r.Total
-	value := float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / many
-	if err := server.Stop(); err != nil {
 		return 0, err
 	}
 	if s.Blind() != nil {
 		return value, nil
 	}
-	if server, err = s.serveWatched(flags...); err != nil {
+	server, err := s.serveWatched(append([]string{"-workers", "1"}, flags...)...)
+	if err != nil {
 		return 0, err
 	}
 	defer server.Kill()

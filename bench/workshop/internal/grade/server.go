@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
@@ -20,6 +21,9 @@ type Server struct {
 	mark   string           // in its environment
 	record *record          // nil unless it is watched
 	traced *witness.Process // the same
+
+	mutex   sync.Mutex
+	clients []*connection // which go when the server does
 }
 
 // errBlind is that a server's system calls cannot be watched here, which is not its fault.
@@ -61,8 +65,75 @@ func (s *Subject) start(binary string, environment []string, r *record, args []s
 	return nil, err
 }
 
+// lend is for a server that has just been started, or has not. It lets f use it, and wants it to stop
+// well, with those clients still there that f leaves.
+func lend(server *Server, err error, f func(*Server) error) error {
+	if err != nil {
+		return err
+	}
+	defer server.Kill()
+	if err := f(server); err != nil {
+		return err
+	}
+	return server.Stop()
+}
+
+// with lends f a server with one worker. A flag that is given twice counts as the last one says.
+func (s *Subject) with(f func(*Server) error, flags ...string) error {
+	server, err := s.serve(append([]string{"-workers", "1"}, flags...)...)
+	return lend(server, err, f)
+}
+
+// withWatched is with, under watch.
+func (s *Subject) withWatched(f func(*Server) error, flags ...string) error {
+	server, err := s.serveWatched(append([]string{"-workers", "1"}, flags...)...)
+	return lend(server, err, f)
+}
+
+// serving makes a behaviour of what can be seen of one server.
+func serving(f func(*Server) error, flags ...string) func(*Subject) error {
+	return func(s *Subject) error { return s.with(f, flags...) }
+}
+
+// talking makes a behaviour of what can be seen over one connection.
+func talking(f func(*connection) error, flags ...string) func(*Subject) error {
+	return serving(func(server *Server) error {
+		c, err := server.dial()
+		if err != nil {
+			return err
+		}
+		return f(c)
+	}, flags...)
+}
+
+// watching makes a behaviour of what can be seen of one server under watch. Where that is not possible
+// nothing is wrong: it has been said once already.
+func watching(f func(*Server) error, flags ...string) func(*Subject) error {
+	return func(s *Subject) error {
+		err := s.withWatched(f, flags...)
+		if isBlind(err) && s.Blind() != nil {
+			return nil
+		}
+		return err
+	}
+}
+
+// dial connects a client that stays until the server is killed, unless it is closed before.
+func (s *Server) dial() (*connection, error) {
+	c, err := dial(s.Ready.Address)
+	if err == nil {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.clients = append(s.clients, c)
+	}
+	return c, err
+}
+
 // Kill ends the server and all that it started, at once. It must be called for each, also after Stop.
 func (s *Server) Kill() {
+	s.mutex.Lock()
+	closeAll(s.clients)
+	s.mutex.Unlock()
 	s.Close()
 	EndMarked(s.mark)
 }

@@ -11,9 +11,9 @@ import (
 
 func init() {
 	behaviour("slow-reader", "a client that reads late gets every byte, and the right ones", slowReader)
-	behaviour("patient", "a client that does not read costs nothing, and nobody waits for it", patient)
-	behaviour("by-reference", "a large body is sent from where it lies, not from a copy", byReference)
-	behaviour("many-at-once", "a thousand requests sent at once are answered", manyAtOnce)
+	behaviour("patient", "a client that does not read costs nothing, and nobody waits for it", serving(patient))
+	behaviour("by-reference", "a large body is sent from where it lies, not from a copy", watching(byReference, "-workers", "3"))
+	behaviour("many-at-once", "a thousand requests sent at once are answered", talking(manyAtOnce))
 }
 
 // slowReader sends many requests and begins to read when the server has found the socket full: once with
@@ -22,36 +22,26 @@ func init() {
 func slowReader(s *Subject) error {
 	var all strings.Builder
 	var bodies []string
-	server, err := s.serve("-workers", "1")
+	err := s.with(func(server *Server) error {
+		pattern, err := server.pattern(1 << 20)
+		if err != nil {
+			return err
+		}
+		for i := range 12 {
+			body := strings.Repeat(fmt.Sprintf("%02d,", i), 2000+i)
+			all.WriteString(echoRequest("text/plain", body))
+			id := strings.Repeat(string(rune('a'+i)), 900)
+			fmt.Fprintf(&all, "GET /users/%s HTTP/1.1\r\nHost: a\r\n\r\n", id)
+			size := 800_000 + i*1000
+			fmt.Fprintf(&all, "GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", size)
+			bodies = append(bodies, body, `{"id":"`+id+`"}`, pattern[:size])
+		}
+		return server.readLate(all.String(), bodies)
+	})
 	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	pattern, err := server.pattern(1 << 20)
-	if err != nil {
-		return err
-	}
-	for i := range 12 {
-		body := strings.Repeat(fmt.Sprintf("%02d,", i), 2000+i)
-		all.WriteString(echoRequest("text/plain", body))
-		id := strings.Repeat(string(rune('a'+i)), 900)
-		fmt.Fprintf(&all, "GET /users/%s HTTP/1.1\r\nHost: a\r\n\r\n", id)
-		size := 800_000 + i*1000
-		fmt.Fprintf(&all, "GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", size)
-		bodies = append(bodies, body, `{"id":"`+id+`"}`, pattern[:size])
-	}
-	if err := server.readLate(all.String(), bodies); err != nil {
-		return err
-	}
-	if err := server.Stop(); err != nil {
 		return err
 	}
 
-	server, err = s.serve("-workers", "1", "-poison")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
 	all.Reset()
 	bodies = bodies[:0]
 	for i := range 600 {
@@ -62,10 +52,12 @@ func slowReader(s *Subject) error {
 		all.WriteString(echoRequest("text/plain", body))
 		bodies = append(bodies, body)
 	}
-	if err := server.readLate(all.String(), bodies); err != nil {
-		return fmt.Errorf("uploads that are sent back, with -poison: %w", err)
-	}
-	return server.Stop()
+	return s.with(func(server *Server) error {
+		if err := server.readLate(all.String(), bodies); err != nil {
+			return fmt.Errorf("uploads that are sent back, with -poison: %w", err)
+		}
+		return nil
+	}, "-poison")
 }
 
 func (s *Server) readLate(requests string, bodies []string) error {
@@ -100,10 +92,7 @@ func (s *Server) pattern(size int) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	if err := c.send(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", size)); err != nil {
-		return "", err
-	}
-	a, err := c.answer()
+	a, err := c.ask(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", size))
 	if err != nil {
 		return "", err
 	}
@@ -132,16 +121,8 @@ func (s *Server) full() error {
 }
 
 // patient lets one client stall, and looks what that costs.
-func patient(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	if err := server.patientWith("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16<<20); err != nil {
-		return err
-	}
-	return server.Stop()
+func patient(server *Server) error {
+	return server.patientWith("GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n", 16<<20)
 }
 
 // patientWith lets the client of a large answer stall.
@@ -202,27 +183,15 @@ const referenceSize = 20_011
 
 // byReference watches from where large bodies are sent. They all begin with the same bytes of the app's, so
 // that there is one such place for all loops; a copy lies in each loop's own memory.
-func byReference(s *Subject) error {
-	server, err := s.serveWatched("-workers", "3")
-	if err != nil {
-		if s.Blind() != nil {
-			return nil // said once already
-		}
-		return err
-	}
-	defer server.Kill()
+func byReference(server *Server) error {
 	pattern := ""
 	for i := range 24 {
-		c, err := dial(server.Ready.Address)
+		c, err := server.dial()
 		if err != nil {
 			return err
 		}
-		defer c.Close()
 		for range 2 {
-			if err := c.send(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", referenceSize)); err != nil {
-				return err
-			}
-			a, err := c.answer()
+			a, err := c.ask(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", referenceSize))
 			if err != nil {
 				return err
 			}
@@ -235,25 +204,15 @@ func byReference(s *Subject) error {
 	}
 	switch places := server.record.places(referenceSize); places {
 	case 1:
-		return server.Stop()
 	case 0:
 		return errors.New("it is not sent as a piece of its own: it was copied behind its head")
 	default:
 		return fmt.Errorf("48 answers with the same body were sent from %d places: those are copies", places)
 	}
+	return nil
 }
 
-func manyAtOnce(s *Subject) error {
-	server, err := s.serve("-workers", "1")
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	c, err := dial(server.Ready.Address)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+func manyAtOnce(c *connection) error {
 	sent := make(chan error, 1)
 	const n = 1000
 	go func() { sent <- c.send(strings.Repeat("GET /bytes/999 HTTP/1.1\r\nHost: a\r\n\r\n", n)) }()
@@ -269,8 +228,5 @@ func manyAtOnce(s *Subject) error {
 			return fmt.Errorf("answer %d of %d: %w", i+1, n, err)
 		}
 	}
-	if err := <-sent; err != nil {
-		return err
-	}
-	return server.Stop()
+	return <-sent
 }
