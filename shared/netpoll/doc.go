@@ -16,7 +16,7 @@
 // [Poller.Wait], which tells the scheduler.
 //
 // No call allocates, apart from those that open something or build an error text: [NewPoller], [NewVector],
-// [NewReserve], [Listen], [ParseAddress], [CPUs].
+// [Listen], [ParseAddress], [CPUs].
 //
 // # Errors
 //
