@@ -1,6 +1,8 @@
 // Package guard finds out whether a change made anything slower: with
 // micro-benchmarks of the hot paths, and with whole servers, base and head in
 // turns on the same machine.
+//
+// A change is held to its base alone. Ratios between stages are package run's.
 package guard
 
 import (

@@ -6,6 +6,8 @@
 // epoll loop of its own. One answer costs one recvfrom, one sendto and one
 // reading of the clock, and no allocation. Every answer is checked; one that
 // is not the right one counts as an error, never as a request.
+//
+// What is asked for is package workload's; rounds, and where processes run, are package run's.
 package load
 
 import (

@@ -395,7 +395,7 @@ func TestServerThatDies(t *testing.T) {
 	}()
 	o.Target = r2.listener.Addr().String()
 	result, err := Run(t.Context(), o)
-	require.True(t, Lost(err), "%v", err)
+	require.ErrorIs(t, err, errLost)
 	require.ErrorContains(t, err, "connection refused")
 	require.NotZero(t, result.Requests, "what was measured until then is kept")
 	require.Less(t, result.Seconds, 60.0)

@@ -126,6 +126,3 @@ var errStopped = fmt.Errorf("stopped: %w", context.Canceled)
 
 // errLost is wrapped by the error of a run whose server went away.
 var errLost = errors.New("the server is gone")
-
-// Lost tells whether a run ended because no connection was left and no new one could be made.
-func Lost(err error) bool { return errors.Is(err, errLost) }

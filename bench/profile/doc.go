@@ -6,4 +6,6 @@
 // starts to record; the recording ends when the last answer is there and before
 // a connection is closed. So a record holds nothing but requests, and can be
 // divided by their number.
+//
+// Comparing speeds is package run's; which variants of a stage there are is said in bench/variants.
 package profile

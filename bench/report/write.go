@@ -1,5 +1,7 @@
 // Package report shows the results of a run to people: tables for a terminal and as Markdown, CSV,
 // charts as SVG, and a page that holds all of it and asks nobody for anything.
+//
+// It measures nothing and judges nothing: verdicts and notes come with the results (package results).
 package report
 
 import (

@@ -1,5 +1,7 @@
 // Package run starts servers and generators as processes of their own, drives
 // them round after round, and gathers what they say.
+//
+// What a generator does is package load's, what is made of the rounds package results', how it is shown package report's.
 package run
 
 import (

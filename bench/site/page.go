@@ -5,6 +5,8 @@
 // lists them). Figures come from the results files in docs/data, diffs from the
 // stage folders, and a build fails when either does not have what a chapter
 // refers to.
+//
+// It measures nothing: what it shows was recorded by packages run and profile.
 package site
 
 import (

@@ -5,6 +5,8 @@
 // ratio is taken within each round; its centre is the median over the rounds,
 // and its interval is made of two order statistics of those ratios, which
 // assumes nothing about how they are distributed.
+//
+// It knows numbers alone: no files, no servers, and no text around a figure.
 package stats
 
 import (

@@ -1,5 +1,7 @@
 // Package typecheck tells whether Go code compiles, without compiling it: variants of the stages are
 // many, and type checking one takes some milliseconds where a build takes a second.
+//
+// Only tests import it. A build whose program is run is package harness's.
 package typecheck
 
 import (

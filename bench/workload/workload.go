@@ -1,5 +1,7 @@
 // Package workload names what a server can be driven with: the request, what
 // the right answer is, over how many connections, and how many at once.
+//
+// It sends nothing: package load does. How long and how often is package run's.
 package workload
 
 import (

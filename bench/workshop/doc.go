@@ -14,4 +14,6 @@
 //	wrong/*.patch    solutions that look right and must fail; each says which check finds it
 //
 // The learner's folder, work/NN-name, is a package of this module: it is built as it stands.
+//
+// What a server must do to pass is package grade's; flags and what is printed are the command's.
 package workshop

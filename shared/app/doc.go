@@ -15,4 +15,6 @@
 //
 // Another path is 404; a known path with another method is 405 with Allow. Paths are matched after
 // %XX was decoded, so /users/a%2Fb has two segments and is 404.
+//
+// Neither parsing (package http1) nor flags and signals (package serve) belong here.
 package app

@@ -164,12 +164,6 @@ func (s *Source) BuildTo(ctx context.Context, program string, flags ...string) e
 	return err
 }
 
-// Compile checks that it compiles, without linking it, which takes longer.
-func (s *Source) Compile(ctx context.Context) error {
-	_, err := s.Go(ctx, slices.Concat([]string{"list", "-export"}, s.Flags, []string{"./" + s.Package})...)
-	return err
-}
-
 // BuildOnDisk is BuildTo for flags that an overlay will not do for, -cover for instance: the package
 // is written to a folder below work/ that the go command's patterns leave out, and removed again.
 func (s *Source) BuildOnDisk(ctx context.Context, program string, flags ...string) error {

@@ -142,7 +142,6 @@ func TestBuild(t *testing.T) {
 	var failed *BuildError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, "work/99-nowhere/more.go:3:15: undefined: nothing", failed.Text)
-	require.ErrorAs(t, mine.Compile(t.Context()), &failed)
 	require.Equal(t, "work/99-nowhere/more.go:3:15: undefined: nothing", failed.First())
 	require.ErrorAs(t, mine.BuildOnDisk(t.Context(), filepath.Join(folder, "x"), "-cover"), &failed)
 	require.Contains(t, failed.Text, "work/99-nowhere/more.go:3:") // -cover moves columns
@@ -151,12 +150,14 @@ func TestBuild(t *testing.T) {
 	// A file left out is not compiled, though it is on the disk.
 	without := sourceOf(t, Variant{Stage: "5"})
 	delete(without.Files, "idle.go")
-	require.ErrorAs(t, without.Compile(t.Context()), &failed)
+	_, err = without.Build(t.Context(), folder)
+	require.ErrorAs(t, err, &failed)
 	require.Contains(t, failed.Text, "undefined: ")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, without.Compile(ctx), context.Canceled)
+	_, err = without.Build(ctx, folder)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // Everything in the repository that is a variant by another name can be said with one.

@@ -43,15 +43,6 @@ func (b *Body) Reset(h *Head, maxBody int64) {
 	}
 }
 
-// Remaining is the number of bytes still to come of a declared body, 0 if there is none; -1 with
-// chunks, where nobody knows.
-func (b *Body) Remaining() int64 {
-	if b.chunked {
-		return -1
-	}
-	return b.size
-}
-
 // Fault says what is wrong. It is valid after Faulty, until Reset.
 func (b *Body) Fault() Fault {
 	if b.fault == nil {

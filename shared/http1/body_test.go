@@ -278,20 +278,9 @@ func TestDeclaredBody(t *testing.T) {
 	require.Equal(t, "helloGET", got.out)
 }
 
-func TestRemaining(t *testing.T) {
+func TestNoBody(t *testing.T) {
 	var b Body
-	b.Reset(&Head{ContentLength: 7}, testMaxBody)
-	require.Equal(t, int64(7), b.Remaining())
-	b.Append(nil, []byte("abc"))
-	require.Equal(t, int64(4), b.Remaining())
-	b.Append(nil, []byte("defgh"))
-	require.Zero(t, b.Remaining())
-	b.Reset(&Head{Chunked: true}, testMaxBody)
-	require.Equal(t, int64(-1), b.Remaining())
-	b.Append(nil, []byte("0\r\n\r\n"))
-	require.Equal(t, int64(-1), b.Remaining())
 	b.Reset(&Head{}, testMaxBody)
-	require.Zero(t, b.Remaining())
 	require.Equal(t, Fault{}, b.Fault())
 	_, used, v := b.Append(nil, nil)
 	require.Zero(t, used)

@@ -13,6 +13,8 @@
 // expectation (417), declared size (413), CONNECT (405).
 //
 // Nothing in this package may be used by two goroutines at once, except what is constant.
+//
+// Neither sockets nor deadlines belong here: they are the stages' own. Nor do routes: package app has them.
 package http1
 
 // The limits of a request. The limit itself passes; the first byte beyond it is the fault.

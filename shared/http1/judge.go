@@ -80,10 +80,6 @@ func (j *Judge) Fault() Fault {
 	return *j.fault
 }
 
-// Started reports whether any byte has been looked at since Reset: the deadline of the head runs. The
-// empty line that may come before a request line counts too.
-func (j *Judge) Started() bool { return j.at > 0 || j.verdict != Incomplete }
-
 // emptyLine takes the one empty line that may come before the request line (RFC 9112, 2.2).
 func (j *Judge) emptyLine(b []byte) (int, event) {
 	i := j.at

@@ -427,21 +427,9 @@ func TestReset(t *testing.T) {
 		fresh = Judge{}
 		fresh.Reset(int64(n))
 		require.Equal(t, fresh, used)
-		require.False(t, used.Started())
 		require.Equal(t, Fault{}, used.Fault())
 		used.Scan([]byte(in))
-		require.True(t, used.Started())
 	}
-}
-
-// Empty input looks at nothing; an empty line that comes first is a beginning.
-func TestStarted(t *testing.T) {
-	var j Judge
-	j.Reset(0)
-	require.Equal(t, Incomplete, j.Scan(nil))
-	require.False(t, j.Started())
-	require.Equal(t, Incomplete, j.Scan([]byte("\r")))
-	require.True(t, j.Started())
 }
 
 func TestNames(t *testing.T) {

@@ -27,7 +27,7 @@ var ErrNoRoom = errors.New("no room for another connection")
 
 // Acceptor takes new connections from a listening socket that it owns, and lives through the lack of
 // descriptors: it neither spins on a listener that stays readable, nor leaves clients without an
-// answer as long as its [Reserve] lasts. It tells clients itself that there is no room for them.
+// answer as long as its reserve lasts. It tells clients itself that there is no room for them.
 //
 // It belongs to the thread that waits with its Poller, and knows its events by their generation, 0,
 // which is nobody else's. A nil Acceptor is one without a listener: it accepts nothing.
@@ -36,7 +36,7 @@ type Acceptor struct {
 	counters *Counters
 	listener int
 	stopped  bool // the listener is closed
-	reserve  *Reserve
+	reserve  *reserve
 	paused   bool
 	earliest time.Time // it stays paused until then
 	giveWay  time.Time // when a client that is refused leaves its descriptor to the next
@@ -46,13 +46,13 @@ type Acceptor struct {
 // NewAcceptor registers the listener with p, level-triggered; c are the counters of the thread that
 // owns p. The acceptor owns the listener from now on, also when NewAcceptor fails.
 func NewAcceptor(c *Counters, p *Poller, listener int, refusal Refusal) (*Acceptor, error) {
-	reserve, err := NewReserve(c, reserveSize)
+	reserve, err := newReserve(c, reserveSize)
 	if err != nil {
 		Close(c, listener)
 		return nil, err
 	}
 	if err := p.Add(c, listener, 0, Readable); err != nil {
-		reserve.Close(c)
+		reserve.close(c)
 		Close(c, listener)
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (a *Acceptor) accept(limit int, take func(fd int) error) {
 // useReserve frees the descriptors that were held back, if they still are, and pauses.
 func (a *Acceptor) useReserve() bool {
 	a.pause()
-	held := a.reserve.Full()
-	a.reserve.Release(a.counters)
+	held := a.reserve.full()
+	a.reserve.release(a.counters)
 	return held
 }
 
@@ -133,9 +133,6 @@ func (a *Acceptor) pause() {
 		a.paused = true
 	}
 }
-
-// Paused says that the acceptor waits for descriptors to become free.
-func (a *Acceptor) Paused() bool { return a != nil && a.paused }
 
 // Timeout is for Poller.Wait: how long to wait before Maintain is to be called, below zero for ever.
 func (a *Acceptor) Timeout() time.Duration {
@@ -161,7 +158,7 @@ func (a *Acceptor) Maintain() {
 		return
 	}
 	// A client in the reserve's place that stays silent gives way in the end: the others wait for it.
-	for a.reserve.Refill(a.counters) != nil {
+	for a.reserve.refill(a.counters) != nil {
 		if time.Now().Before(a.giveWay) || !a.refused.closeOldest() {
 			return
 		}
@@ -192,40 +189,40 @@ func (a *Acceptor) Close() {
 	}
 	a.stopped, a.paused = true, false
 	Close(a.counters, a.listener)
-	a.reserve.Close(a.counters)
+	a.reserve.close(a.counters)
 	a.refused.end()
 }
 
-// Reserve holds descriptors back for the moment when there are no others. When Accept finds none left, the loop
+// reserve holds descriptors back for the moment when there are no others. When Accept finds none left, the loop
 // releases the reserve, takes the waiting connection, answers it 503 and closes it, and refills: so a full server says so
 // instead of leaving clients in the queue. One thread at a time. The descriptors are eventfds that nothing uses.
-type Reserve struct {
+type reserve struct {
 	held []int
 	size int
 }
 
-// NewReserve holds back n descriptors. It fails with EMFILE, ENFILE or ENOMEM, and holds nothing then.
-func NewReserve(c *Counters, n int) (*Reserve, error) {
-	r := &Reserve{held: make([]int, 0, n), size: n}
-	if err := r.Refill(c); err != nil {
-		r.Release(c)
+// newReserve holds back n descriptors. It fails with EMFILE, ENFILE or ENOMEM, and holds nothing then.
+func newReserve(c *Counters, n int) (*reserve, error) {
+	r := &reserve{held: make([]int, 0, n), size: n}
+	if err := r.refill(c); err != nil {
+		r.release(c)
 		return nil, err
 	}
 	return r, nil
 }
 
-// Release gives all descriptors that are held back to the process. Other threads may take them first.
-func (r *Reserve) Release(c *Counters) {
+// release gives all descriptors that are held back to the process. Other threads may take them first.
+func (r *reserve) release(c *Counters) {
 	for _, fd := range r.held {
 		Close(c, fd)
 	}
 	r.held = r.held[:0]
 }
 
-// Refill takes as many descriptors as are missing. If it fails, as the descriptors are not free yet, those that it got stay
+// refill takes as many descriptors as are missing. If it fails, as the descriptors are not free yet, those that it got stay
 // held, and it can be tried again.
-func (r *Reserve) Refill(_ *Counters) error {
-	for !r.Full() {
+func (r *reserve) refill(_ *Counters) error {
+	for !r.full() {
 		fd, err := openEventfd()
 		if err != nil {
 			return err
@@ -235,11 +232,11 @@ func (r *Reserve) Refill(_ *Counters) error {
 	return nil
 }
 
-// Full says that all descriptors are held.
-func (r *Reserve) Full() bool { return len(r.held) == r.size }
+// full says that all descriptors are held.
+func (r *reserve) full() bool { return len(r.held) == r.size }
 
-// Close is Release for good.
-func (r *Reserve) Close(c *Counters) {
-	r.Release(c)
+// close is release for good.
+func (r *reserve) close(c *Counters) {
+	r.release(c)
 	r.size = 0
 }

@@ -92,7 +92,6 @@ func (r *rig) turn() {
 func TestAcceptorWithoutListener(t *testing.T) {
 	var a *Acceptor
 	require.False(t, a.Has(&Event{}))
-	require.False(t, a.Paused())
 	require.Less(t, a.Timeout(), time.Duration(0))
 	a.Maintain()
 	a.Stop(nil)
@@ -150,7 +149,7 @@ func TestAcceptorUsesItsReserve(t *testing.T) {
 	limitDescriptors(t, 0)
 	r.turn()
 	require.Zero(t, r.takes)
-	require.True(t, r.Paused())
+	require.True(t, r.paused)
 	require.LessOrEqual(t, r.Timeout(), acceptPause)
 	require.Empty(t, r.reserve.held)
 	r.giveWay = time.Now().Add(time.Hour)
@@ -199,7 +198,7 @@ func TestAcceptorRefusesWhatLacksTheRest(t *testing.T) {
 	r.await(func() bool { return r.takes == 2 })
 	require.Len(t, r.taken, 1)
 	require.Equal(t, []string{"a"}, r.refused)
-	require.False(t, r.Paused(), "descriptors were free again")
+	require.False(t, r.paused, "descriptors were free again")
 }
 
 // refusalPatience is so long that a test which waits for its end fails on no machine that is merely slow.
@@ -287,7 +286,7 @@ func TestAcceptorPassesOverBrokenConnections(t *testing.T) {
 	injectFaults(t, CallAccept4, fail(unix.ECONNABORTED, unix.EINTR, unix.EPROTO)...)
 	r.turn()
 	require.Equal(t, 1, r.takes)
-	require.False(t, r.Paused())
+	require.False(t, r.paused)
 }
 
 // Errors that stay: the loop must not turn without end, and must try again.
@@ -302,11 +301,11 @@ func TestAcceptorDoesNotSpin(t *testing.T) {
 			failed := time.Now()
 			r.turn()
 			require.Zero(t, r.takes)
-			require.True(t, r.Paused())
+			require.True(t, r.paused)
 			require.LessOrEqual(t, r.counters.Accepts, uint64(2))
 			accepts := r.counters.Accepts
 			Fault = nil
-			for turns := 0; r.Paused(); turns++ {
+			for turns := 0; r.paused; turns++ {
 				require.Less(t, time.Since(failed), patience)
 				_, err := r.poller.Wait(&r.counters, r.Timeout())
 				require.NoError(t, err)
@@ -336,7 +335,7 @@ func TestAcceptorKnowsItsEventsAfterStop(t *testing.T) {
 	accepts := r.counters.Accepts
 	r.Handle(&events[0], r.take)
 	require.Equal(t, accepts, r.counters.Accepts, "it asks a descriptor that is closed")
-	require.False(t, r.Paused())
+	require.False(t, r.paused)
 	successor := events[0]
 	successor.raw.Pad = 1
 	require.False(t, r.Has(&successor), "a connection may have that number, with a generation of its own")
@@ -347,7 +346,7 @@ func TestAcceptorStops(t *testing.T) {
 		"with a queue": func(r *rig) {},
 		"paused": func(r *rig) {
 			r.useReserve()
-			require.True(t, r.Paused())
+			require.True(t, r.paused)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -355,14 +354,14 @@ func TestAcceptorStops(t *testing.T) {
 			r := newRig(t)
 			clients := r.connect(acceptTurn / 4)
 			prepare(r)
-			paused := r.Paused()
+			paused := r.paused
 			r.Stop(r.take)
 			if paused {
 				require.Empty(t, r.taken, "for lack of descriptors")
 			} else {
 				require.Len(t, r.taken, len(clients))
 			}
-			require.False(t, r.Paused())
+			require.False(t, r.paused)
 			require.Less(t, r.Timeout(), time.Duration(0))
 			require.Equal(t, open+2+len(clients)+len(r.taken), openDescriptors(t), "the listener or its reserve is open still")
 			r.Stop(r.take)

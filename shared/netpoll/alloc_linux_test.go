@@ -17,9 +17,9 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 	target := address(t, bound)
 	source := address(t, "127.0.0.3:0")
 	vector := NewVector(8)
-	reserve, err := NewReserve(&c, 2)
+	reserve, err := newReserve(&c, 2)
 	require.NoError(t, err)
-	defer reserve.Close(&c)
+	defer reserve.close(&c)
 	var published Published
 	broken, peer := pair(t)
 	require.NoError(t, unix.Close(peer))
@@ -105,8 +105,8 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 			must(Close(&c, client))
 		},
 		"Reserve": func() {
-			reserve.Release(&c)
-			must(reserve.Refill(&c))
+			reserve.release(&c)
+			must(reserve.refill(&c))
 		},
 		"Counters": func() {
 			c.Requests++
@@ -115,7 +115,6 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 			into = c.CopyBody(into[:0], body)
 		},
 		"CPU clocks": func() {
-			_ = ThreadCPUNanoseconds()
 			_ = ProcessCPUNanoseconds()
 		},
 		"IsExhausted": func() {

@@ -16,7 +16,7 @@
 // [Poller.Wait], which tells the scheduler.
 //
 // No call allocates, apart from those that open something or build an error text: [NewPoller], [NewVector],
-// [NewReserve], [Listen], [ParseAddress], [CPUs].
+// [Listen], [ParseAddress], [CPUs].
 //
 // # Errors
 //
@@ -28,4 +28,9 @@
 //
 // The race detector sees neither the kernel's writes into a buffer nor the order that an eventfd or an epoll brings
 // between threads. Data that passes from one thread to another needs a lock or an atomic of its own.
+//
+// # What does not belong here
+//
+// HTTP, and what a server decides: its loops, its deadlines and its buffers. The one policy here is
+// [Acceptor]'s, for a process that has no descriptors left.
 package netpoll

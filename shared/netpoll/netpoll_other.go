@@ -62,9 +62,6 @@ func PinThread(cpu int) error { return ErrUnsupported }
 // CPUs answers ErrUnsupported here; see thread_linux.go.
 func CPUs() ([]int, error) { return nil, ErrUnsupported }
 
-// ThreadCPUNanoseconds is 0 here; see thread_linux.go.
-func ThreadCPUNanoseconds() int64 { return 0 }
-
 // ProcessCPUNanoseconds is 0 here; see thread_linux.go.
 func ProcessCPUNanoseconds() int64 { return 0 }
 

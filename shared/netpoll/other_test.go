@@ -14,7 +14,7 @@ func TestEverythingIsUnsupported(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 	_, _, err = Listen(c, "127.0.0.1:0", ListenOptions{})
 	require.ErrorIs(t, err, ErrUnsupported)
-	_, err = NewReserve(c, 1)
+	_, err = newReserve(c, 1)
 	require.ErrorIs(t, err, ErrUnsupported)
 	_, err = NewVector(1).Send(c, 0)
 	require.ErrorIs(t, err, ErrUnsupported)

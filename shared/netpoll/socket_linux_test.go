@@ -172,9 +172,9 @@ func TestAcceptPassesOverDeadConnections(t *testing.T) {
 func TestAcceptWithoutDescriptors(t *testing.T) {
 	l, bound := listener(t, "127.0.0.1:0", ListenOptions{})
 	var c Counters
-	reserve, err := NewReserve(&c, 2)
+	reserve, err := newReserve(&c, 2)
 	require.NoError(t, err)
-	require.True(t, reserve.Full())
+	require.True(t, reserve.full())
 	dial(t, Address{}, bound)
 	await(t, l, unix.POLLIN)
 	limitDescriptors(t, 0)
@@ -183,22 +183,22 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	require.Equal(t, syscall.EMFILE, err)
 	require.True(t, IsExhausted(err))
 
-	reserve.Release(&c)
-	require.False(t, reserve.Full())
+	reserve.release(&c)
+	require.False(t, reserve.full())
 	fd, err := Accept(&c, l)
 	require.NoError(t, err, "the connection was still queued")
 	timer, err := NewTimer(&c)
 	require.NoError(t, err)
 
-	require.Equal(t, syscall.EMFILE, reserve.Refill(&c))
+	require.Equal(t, syscall.EMFILE, reserve.refill(&c))
 	require.NoError(t, Close(&c, fd))
-	require.Equal(t, syscall.EMFILE, reserve.Refill(&c), "one of two")
-	require.False(t, reserve.Full())
+	require.Equal(t, syscall.EMFILE, reserve.refill(&c), "one of two")
+	require.False(t, reserve.full())
 	require.NoError(t, Close(&c, timer))
-	require.NoError(t, reserve.Refill(&c))
-	require.True(t, reserve.Full())
-	reserve.Close(&c)
-	require.NoError(t, reserve.Refill(&c))
+	require.NoError(t, reserve.refill(&c))
+	require.True(t, reserve.full())
+	reserve.close(&c)
+	require.NoError(t, reserve.refill(&c))
 	require.Equal(t, Counters{Accepts: 2, Closes: 6, TimerfdCreates: 1}, c)
 }
 
@@ -212,7 +212,7 @@ func TestNewReserveThatFailsHoldsNothing(t *testing.T) {
 		return 0, syscall.ENFILE, call == CallEventfd2 && made == 3
 	}
 	t.Cleanup(func() { Fault = nil })
-	r, err := NewReserve(new(Counters), 4)
+	r, err := newReserve(new(Counters), 4)
 	require.Equal(t, syscall.ENFILE, err)
 	require.Nil(t, r)
 	require.Equal(t, before, openDescriptors(t))

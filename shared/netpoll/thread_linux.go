@@ -47,15 +47,11 @@ func CPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// ThreadCPUNanoseconds is the CPU time that the calling thread has used, user and system, in nanoseconds; see
-// clock_gettime(2), CLOCK_THREAD_CPUTIME_ID. It means something only on a goroutine that holds its thread.
-func ThreadCPUNanoseconds() int64 { return cpuClock(unix.CLOCK_THREAD_CPUTIME_ID) }
-
 // ProcessCPUNanoseconds is the CPU time that all threads of this process have used, user and system, in nanoseconds; see
 // clock_gettime(2), CLOCK_PROCESS_CPUTIME_ID.
 func ProcessCPUNanoseconds() int64 { return cpuClock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
-// cpuClock cannot fail: both clocks exist since Linux 2.6.12.
+// cpuClock cannot fail: the clock exists since Linux 2.6.12.
 func cpuClock(clock uintptr) int64 {
 	var now unix.Timespec
 	unix.RawSyscall(unix.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&now)), 0)

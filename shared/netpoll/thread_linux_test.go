@@ -47,16 +47,12 @@ func TestPinThread(t *testing.T) {
 	require.ErrorIs(t, PinThread(cpus[0]), syscall.EPERM)
 }
 
-func TestCPUClocksAdvance(t *testing.T) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	thread, process := ThreadCPUNanoseconds(), ProcessCPUNanoseconds()
-	require.Positive(t, thread)
-	require.Positive(t, process)
-	for ThreadCPUNanoseconds() == thread || ProcessCPUNanoseconds() == process {
+func TestCPUClockAdvances(t *testing.T) {
+	before := ProcessCPUNanoseconds()
+	require.Positive(t, before)
+	for ProcessCPUNanoseconds() == before {
 	}
-	require.Greater(t, ThreadCPUNanoseconds(), thread)
-	require.Greater(t, ProcessCPUNanoseconds(), process)
+	require.Greater(t, ProcessCPUNanoseconds(), before)
 }
 
 func TestRaiseDescriptorLimit(t *testing.T) {

@@ -12,4 +12,6 @@
 // with admin=127.0.0.1:9090 at its end if there is an admin listener. SIGTERM and SIGINT begin a
 // graceful stop, which -grace bounds; a second signal ends it at once. The exit code is 0 then, 1 if it
 // cannot serve (the port is taken, say), and 2 for a bad flag, with one line on standard error.
+//
+// Whatever runs once per request or per connection does not belong here: it is the stage's. Routes are package app's.
 package serve

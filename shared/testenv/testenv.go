@@ -1,4 +1,6 @@
 // Package testenv says what a test may count on where it runs. Only tests import it.
+//
+// What starts or drives a server is package harness's, what a right answer is package suite's.
 package testenv
 
 import (

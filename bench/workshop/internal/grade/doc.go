@@ -6,5 +6,7 @@
 // calls ([witness]). The larger one counts, and a difference is a finding of its own, since a counter can
 // be made up.
 //
+// Exercises, their files and a learner's progress are package workshop's.
+//
 // [witness]: https://pkg.go.dev/github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness
 package grade
