@@ -145,7 +145,8 @@ var wrapperCalls = map[string]string{
 	"netpoll.timerfdSettime": "timerfd_settime", "netpoll.SetTimer": "timerfd_settime",
 	"netpoll.timerfdCreate": "timerfd_create", "netpoll.NewTimer": "timerfd_create",
 	"netpoll.accept4": "accept4", "netpoll.Accept": "accept4",
-	"netpoll.Unacknowledged": "ioctl", "netpoll.Close": "close", "netpoll.shutdown": "shutdown", "netpoll.ShutdownWrite": "shutdown",
+	"netpoll.Unacknowledged": "ioctl", "netpoll.Unread": "ioctl", "netpoll.queued": "ioctl",
+	"netpoll.Close": "close", "netpoll.shutdown": "shutdown", "netpoll.ShutdownWrite": "shutdown",
 }
 
 // runtimeCalls are the functions of the Go runtime that make one themselves.

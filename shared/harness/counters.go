@@ -162,6 +162,7 @@ var SystemCalls = []SystemCall{
 	{Call: netpoll.CallAccept4, Counter: "accepts"},
 	{Call: netpoll.CallTimerfdCreate, Counter: "timerfd_creates"},
 	{Call: netpoll.CallShutdown, Counter: "shutdowns"},
+	{Call: netpoll.CallIoctl, Counter: "ioctls"},
 	{Call: netpoll.CallClose, Counter: "closes"},
 }
 

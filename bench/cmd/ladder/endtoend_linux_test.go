@@ -275,7 +275,7 @@ func TestStatEndToEnd(t *testing.T) {
 	perf := filepath.Join(folder, "perf")
 	require.NoError(t, os.WriteFile(perf, []byte(fakePerf), 0o755))
 	path := "PATH=" + folder + string(filepath.ListSeparator) + os.Getenv("PATH")
-	out, complaints, err := ladder(t, root, []string{path}, "stat", "4", "5", "--seconds", "50ms", "--out", folder)
+	out, complaints, err := ladder(t, root, []string{path}, "stat", "4", "5", "--duration", "50ms", "--out", folder)
 	require.NoError(t, err, "%s%s", out, complaints)
 	require.Equal(t, "counting stage4-scatter-gather on hello\ncounting stage5-speculative-read on hello\n", complaints)
 	require.Contains(t, out, "Per request on hello, by perf stat\n")
@@ -289,7 +289,7 @@ func TestStatEndToEnd(t *testing.T) {
 
 	// One that may not count is one line.
 	require.NoError(t, os.WriteFile(perf, []byte("#!/bin/sh\necho 'Error: No permission: see perf_event_paranoid' >&2\nexit 255\n"), 0o755))
-	_, complaints, err = ladder(t, root, []string{path}, "stat", "5", "--seconds", "50ms", "--out", folder)
+	_, complaints, err = ladder(t, root, []string{path}, "stat", "5", "--duration", "50ms", "--out", folder)
 	require.Error(t, err)
 	require.Regexp(t, `(?s)^counting stage5-speculative-read on hello\nladder: [^\n]*perf_event_paranoid[^\n]*\n$`, complaints)
 
@@ -304,7 +304,7 @@ func TestStatWithPerf(t *testing.T) {
 	if _, err := exec.LookPath("perf"); err != nil {
 		t.Skip("perf is not installed")
 	}
-	out, complaints, err := ladder(t, testRoot(t), nil, "stat", "5", "--seconds", "50ms", "--out", t.TempDir())
+	out, complaints, err := ladder(t, testRoot(t), nil, "stat", "5", "--duration", "50ms", "--out", t.TempDir())
 	if err != nil && strings.Contains(complaints, "perf_event_paranoid") {
 		t.Skip(complaints)
 	}
