@@ -39,6 +39,11 @@ func eachSlowReader(buffer int, rates ...int) (all []slowReader) {
 // moved; and the client's kernel lets them come in steps, which must be more frequent than the deadline: on the loopback, of up
 // to 6 KB where the receive buffer is the smallest, and of up to 128 KB where it is the usual one.
 func slowReaders(t T, p Program) {
+	if raceEnabled {
+		// The readers are slowed down too, too much for a short deadline: here the detector alone is to see this code run.
+		readSlowly(t, p, 10*time.Second, eachSlowReader(4096, 20_000), "-write-timeout", "6s")
+		return
+	}
 	readSlowly(t, p, 3*time.Second, append(eachSlowReader(4096, 20_000, 100_000, 1_000_000), eachSlowReader(0, 150_000, 1_000_000)...),
 		"-write-timeout", "1500ms")
 }
