@@ -153,7 +153,10 @@ func remains(readers []slowReader, clients []*client) string {
 // A client that reads its last answer slowly, and sends something all the while, has all of it: the server lingers for as long as
 // the answer moves. Had it closed, what still comes would reset the connection, and the rest of the answer be lost.
 func lingerOfSlowReader(t T, p Program) {
-	const limit = 1500 * time.Millisecond
+	limit := 1500 * time.Millisecond
+	if raceEnabled {
+		limit *= 4 // the reader is slowed down too
+	}
 	s := p.Start(t, "-linger-timeout", limit.String())
 	before := levelAtRest(t, s)
 	for attempt := 0; ; attempt++ {
