@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,6 +70,7 @@ func (g greed) test(t T, p Program) {
 	if p.number(t) >= 4 && g.batch > 1 {
 		writes = g.answers/g.batch + 1
 	}
+	var reads, written []int
 	for round := range 5 {
 		require.Equal(t, "ok", f.tell(t, "record"))
 		f.Pause(t)
@@ -91,10 +93,15 @@ func (g greed) test(t T, p Program) {
 		}
 		require.True(t, answered, "the answer was not recorded")
 		t.Logf("round %d: %d reads and %d writes for the greedy client before the other's answer", round, did[false], did[true])
-		// One more in each turn: what the socket did not take before, or the first request of another read.
-		require.LessOrEqual(t, did[true], turns*(writes+1), "writes for the greedy client while another waited")
-		require.LessOrEqual(t, did[false], turns*readsPerTurn, "reads for the greedy client while another waited")
+		reads, written = append(reads, did[false]), append(written, did[true])
 	}
+	// The median: a server that is not fair is so in each round, one whose thread had to wait for a CPU is so in one. At stage 0
+	// the other's request waits for the base loop's thread first, while the loop goes on serving.
+	slices.Sort(reads)
+	slices.Sort(written)
+	// One more in each turn: what the socket did not take before, or the first request of another read.
+	require.LessOrEqual(t, written[len(written)/2], turns*(writes+1), "writes for the greedy client while another waited")
+	require.LessOrEqual(t, reads[len(reads)/2], turns*readsPerTurn, "reads for the greedy client while another waited")
 	greedy.Reset() // with all that it has sent and nobody has read
 	greedyEnds.Wait()
 }
