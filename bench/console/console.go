@@ -3,6 +3,7 @@
 package console
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -49,6 +50,29 @@ func Thousands[N int | int64 | uint64 | float64](n N) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// Table writes rows in columns as wide as their widest cell: names on the left, in the first column,
+// and figures on the right of the others.
+func Table(out io.Writer, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
+		for i, cell := range row {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			if i == 0 {
+				line = runewidth.FillRight(cell, widths[0])
+			} else {
+				line += "  " + runewidth.FillLeft(cell, widths[i])
+			}
+		}
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
 }
 
 // IsTerminal says whether out is a terminal.

@@ -14,10 +14,10 @@ import (
 
 // measure puts the change to the test with the bench's own method, and says what
 // came of it.
-func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
+func (x *experiment) measure(ctx context.Context, b *run.Bench) (d *results.Document, verdict []string, err error) {
 	workloads, err := x.turn.workloads()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	for _, w := range workloads {
 		if len(x.turn.Parts) == 0 {
@@ -33,15 +33,15 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
 			x.tell("round %d of %d, %s left", p.Round, p.Rounds, p.Left.Round(1e9))
 		}
 	}
-	d, err := b.Run(ctx)
+	d, err = b.Run(ctx)
 	switch {
 	case run.Ended(err):
-		return errors.New("stopped: too little was measured to say anything")
+		return nil, nil, errors.New("stopped: too little was measured to say anything")
 	case err != nil:
-		return err
+		return nil, nil, err
 	}
 	if err := d.Failure(); err != nil {
-		return err
+		return nil, nil, err
 	}
 	fmt.Fprintf(x.out, "Measured in %d rounds, all of it in each\n", d.Method.Rounds)
 	x.row("%-9s %-27s %-19s %s", "workload", "", "requests per second", "server CPU")
@@ -54,12 +54,13 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
 		x.row("%-9s %-27s %-19s %s", r.Workload, r.Head+" / "+x.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
 	}
 	fmt.Fprintln(x.out)
-	for _, line := range x.verdict(d, workloads) {
+	verdict = x.verdict(d, workloads)
+	for _, line := range verdict {
 		x.say("%s", line)
 	}
 	fmt.Fprintln(x.out)
 	x.paragraph("To remember", x.turn.Lesson)
-	return nil
+	return d, verdict, nil
 }
 
 // shortBase keeps the column narrow: a server against itself says so already.
