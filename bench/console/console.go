@@ -16,8 +16,9 @@ import (
 // Width is how wide text for people is, in columns.
 const Width = 80
 
-// Wrap breaks text between words, into lines of at most so many columns; those that go on begin with
-// hang, which is spaces. Line ends that are there stay, and a word that is too long is left whole.
+// Wrap breaks text between words, into lines of at most so many columns; those that go on begin
+// with hang, which is spaces. Line ends that are there stay, and a word that is too long is
+// left whole.
 func Wrap(text string, columns int, hang string) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for runewidth.StringWidth(line) > columns {
@@ -52,8 +53,8 @@ func Thousands[N int | int64 | uint64 | float64](n N) string {
 	return digits
 }
 
-// Table writes rows in columns as wide as their widest cell: names on the left, in the first column,
-// and figures on the right of the others.
+// Table writes rows in columns as wide as their widest cell: names on the left, in the first
+// column, and figures on the right of the others.
 func Table(out io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {

@@ -15,7 +15,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// StatTable is what the CPU does for a request, server by server: what `ladder stat` writes as JSON.
+// StatTable is what the CPU does for a request, server by server: what `ladder stat` writes as
+// JSON.
 type StatTable struct {
 	header
 	Workload string       `json:"workload"`
@@ -60,7 +61,7 @@ const statLength = time.Second
 var statEvents = []struct {
 	event, name string
 	hardware    bool
-	inKernel    bool // it happens in the kernel only: where that may not be looked into, perf counts none
+	inKernel    bool // and nowhere else: where that may not be looked into, perf counts none
 }{
 	{"instructions", "instructions", true, false},
 	{"cycles", "cycles", true, false},

@@ -135,7 +135,7 @@ type callView struct {
 	server   string
 	workload string
 	outcome  outcome
-	queued   int64 // calls for connections that may wait to be accepted when counting begins and ends
+	queued   int64 // calls for connections that wait to be accepted at both ends of the counting
 	own      map[string]int64
 	strace   map[string]straceCount // nil without
 	perf     *perfCalls             // nil without
