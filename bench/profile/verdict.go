@@ -102,7 +102,7 @@ func find(ratios []results.Ratio, head, base, workload string, metric results.Me
 	return results.Ratio{}
 }
 
-// effect says what a ratio of CPU time or of speed means for the change.
+// effect says what a ratio of CPU time or of throughput means for the change.
 type effect string
 
 const (
@@ -133,19 +133,19 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 	if len(x.turn.Parts) > 0 {
 		return x.verdictOfParts(d, workloads[0])
 	}
-	var speed, cpu results.Ratio // of the first workload, which is the one that the turn is about
+	var throughput, cpu results.Ratio // of the first workload, which is the one that the turn is about
 	for i, w := range workloads {
 		s := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.RequestsPerSecond)
 		c := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.ServerCPU)
 		lines = append(lines, fmt.Sprintf("%s: requests per second: %s; server CPU: %s", w.Name, judgeRatio(s), judgeRatio(c)))
 		if i == 0 {
-			speed, cpu = s, c
+			throughput, cpu = s, c
 		}
 	}
 	lines = append(lines, noiseLine(d))
 	expected := map[string]effect{expectSame: same, expectWorse: worse}[x.turn.Expect]
-	found := []effect{judgeRatio(speed), judgeRatio(cpu)}
-	within := abs(speed.Ratio.Median-1) <= noiseOf(d, results.RequestsPerSecond) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.ServerCPU)
+	found := []effect{judgeRatio(throughput), judgeRatio(cpu)}
+	within := abs(throughput.Ratio.Median-1) <= noiseOf(d, results.RequestsPerSecond) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.ServerCPU)
 	switch {
 	case expected == same && found[0] == same && found[1] == same:
 		lines = append(lines, "That is what was to be expected.")
@@ -160,7 +160,7 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 }
 
 // verdictOfParts goes by the CPU time, which tells smaller differences than the
-// speed does.
+// throughput does.
 func (x *experiment) verdictOfParts(d *results.Document, w workload.Workload) (lines []string) {
 	cpu := func(head string) results.Ratio {
 		return find(d.Ratios, head, x.changed.Name, w.Name, results.ServerCPU)

@@ -101,11 +101,11 @@ func (b *builder) resultTable(stage string) (string, error) {
 		errs = append(errs, err, afterErr, ratioErr)
 		g.row(label+", "+html.EscapeString(workload), before.html(), after.html(), spoken(interval, lessIsBetter), verdictWord(interval, lessIsBetter))
 	}
-	speedAndCPU := func(workload string) {
+	throughputAndCPU := func(workload string) {
 		add("requests per second", workload, "qps", "ratio", false)
 		add("server CPU per request", workload, "cpu", "cpu", true)
 	}
-	speedAndCPU("hello")
+	throughputAndCPU("hello")
 	add("median latency", "hello", "p50", "p50", true)
 	add("99th percentile", "hello", "p99", "p99", true)
 	for _, t := range b.results.documents[0].Ratios {
@@ -114,7 +114,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 		}
 		switch t.Metric {
 		case results.RequestsPerSecond:
-			speedAndCPU(t.Workload)
+			throughputAndCPU(t.Workload)
 		case results.HeldMemory:
 			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), console.Thousands(t.BaseValue), console.Thousands(t.HeadValue), "", "")
 		}
@@ -169,7 +169,7 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		found = true
 		fmt.Fprintf(&g.b, `<tr><th scope="rowgroup" colspan="4"><strong>%s</strong><br>%s</th></tr>`, html.EscapeString(v.Name), inlineCode(v.What))
 		for _, c := range v.Compare {
-			speed, _, err := b.results.ratio(c.Workload, v.Name, c.With, "ratio")
+			throughput, _, err := b.results.ratio(c.Workload, v.Name, c.With, "ratio")
 			if err != nil {
 				return "", fmt.Errorf("variant %s: %w", v.Name, err)
 			}
@@ -177,7 +177,7 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("variant %s: %w", v.Name, err)
 			}
-			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(speed, false), spoken(cpu, true))
+			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(throughput, false), spoken(cpu, true))
 		}
 	}
 	if !found {
@@ -262,7 +262,7 @@ func (b *builder) progression() (string, error) {
 			}
 		}
 		fmt.Fprintf(&out, `<div class="bar"><a href="%s">%s</a><span class="track"><span class="fill" style="width:%.2f%%"></span><span class="whisker" style="left:%.2f%%;width:%.2f%%"></span></span><b>%s</b><span class="step">%s</span><span class="published">%s</span></div>`,
-			href, html.EscapeString(s), 100*q.Median/most, 100*low/most, 100*(high-low)/most, thousands(q.Median), step, b.documents.ofStage(b.results.short(s)))
+			href, html.EscapeString(s), 100*q.Median/most, 100*low/most, 100*(high-low)/most, kilo(q.Median), step, b.documents.ofStage(b.results.short(s)))
 	}
 	out.WriteString(`<div class="bar legend"><span></span><span>requests per second on hello, the whisker is the interval</span><b>here</b><span class="step">step</span><span class="published">published</span></div></div>`)
 	return out.String() + b.measuredLine(), nil

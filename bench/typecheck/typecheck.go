@@ -48,11 +48,11 @@ func New(ctx context.Context, root string, patterns ...string) (*Checker, error)
 func (c *Checker) list(arguments ...string) error {
 	cmd := exec.CommandContext(c.ctx, "go", append([]string{"list", "-export", "-f", "{{.ImportPath}} {{.Export}}"}, arguments...)...)
 	cmd.Dir = c.root
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("go list: %w: %s", err, bytes.TrimSpace(complaints.Bytes()))
+		return fmt.Errorf("go list: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		if path, file, _ := strings.Cut(lines.Text(), " "); file != "" {
