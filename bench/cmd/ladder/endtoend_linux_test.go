@@ -262,7 +262,7 @@ func TestLooksAsJSON(t *testing.T) {
 		return list(of, name)[0].(map[string]any)
 	}
 
-	out, calls := look("syscalls", "syscalls", "2", "--duration", "100ms")
+	out, calls := look("syscalls", "syscalls", "2", "--workload", "c1", "--duration", "100ms")
 	require.Regexp(t, `(?m)^recvfrom +1\.00`, out)
 	run := element(calls, "runs")
 	require.Equal(t, "stage2-conn-timer", run["server"])
