@@ -109,9 +109,29 @@ func (e *Exercise) subject(ctx context.Context, root, temporary, label, binary s
 func (e *Exercise) laidOut(root string) (files, error) {
 	f, err := readFiles(e.work(root))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("exercise %d is not laid out yet: make exercise N=%d", e.Number, e.Number)
+		return nil, e.notLaidOut()
+	}
+	if errors.Is(err, errNoFiles) {
+		return nil, fmt.Errorf("%s/%s has no Go files: make reset N=%d begins anew and keeps what is there", workPath, e.Name, e.Number)
 	}
 	return f, err
+}
+
+func (e *Exercise) notLaidOut() error {
+	return fmt.Errorf("exercise %d is not laid out yet: make exercise N=%d", e.Number, e.Number)
+}
+
+// notYet is the error of a check that has found something.
+type notYet struct {
+	text   string
+	checks []string // that fail
+}
+
+func (n *notYet) Error() string { return n.text }
+
+// onlyAnswers says whether all but what is written about the code holds.
+func (n *notYet) onlyAnswers() bool {
+	return !slices.ContainsFunc(n.checks, func(name string) bool { return !grade.OfAnswers(name) })
 }
 
 // check checks the learner's code and prints what holds and what does not.
@@ -179,6 +199,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, noSuite, me
 		return err
 	default:
 		subject := e.subject(ctx, root, temporary, e.Name, binary, own, start)
+		subject.Measured = s.measured(own.code().hash())
 		graded := e.gradeBinary(subject, show, o.working)
 		r.findings = append(r.findings, graded.findings...)
 		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
@@ -196,27 +217,43 @@ func check(ctx context.Context, o *output, root string, e *Exercise, noSuite, me
 	if shown > 6 {
 		o.say("      … and %d more", shown-6)
 	}
-	s.Checks++
-	s.Holds, s.Of = len(r.findings)-len(r.failing()), len(r.findings)
-	s.Values, s.Code = r.values, own.hash()
-	return e.summary(o, p, s, r, noSuite, measure, time.Since(began))
+	if err := e.keepResult(root, r, own.hash(), noSuite); err != nil {
+		o.wipe()
+		return err
+	}
+	return e.summary(o, r, noSuite, measure, time.Since(began))
 }
 
-// summary prints the last lines and keeps the result. measure says that it will be measured in any case.
-func (e *Exercise) summary(o *output, p *progress, s *state, r *result, noSuite, measure bool, took time.Duration) error {
+// keepResult remembers what a check of code came to. Only a full one can say that it is solved.
+func (e *Exercise) keepResult(root string, r *result, code string, noSuite bool) error {
+	return updateProgress(root, func(p *progress) error {
+		s := p.of(e)
+		s.Checks++
+		s.Holds, s.Of = len(r.findings)-len(r.failing()), len(r.findings)
+		s.Values, s.Code = r.values, code
+		if len(r.failing()) > 0 || noSuite {
+			if s.Passed == code && !noSuite {
+				s.Passed = "" // it passes no more
+			}
+			return nil
+		}
+		s.Passed = code
+		if s.Solved == nil {
+			now := time.Now().UTC().Truncate(time.Second)
+			s.Solved = &now
+		}
+		return nil
+	})
+}
+
+// summary prints the last lines. measure says that it will be measured in any case.
+func (e *Exercise) summary(o *output, r *result, noSuite, measure bool, took time.Duration) error {
 	failing := len(r.failing())
 	for _, note := range r.notes {
 		o.line("--", yellow, note)
 	}
 	if r.blind != nil {
 		o.line("--", yellow, "not seen from outside as well: "+r.blind.Error())
-	}
-	if failing == 0 && !noSuite && s.Solved == nil {
-		now := time.Now().UTC().Truncate(time.Second)
-		s.Solved = &now
-	}
-	if err := p.save(); err != nil {
-		return err
 	}
 	seconds := took.Round(time.Second)
 	switch {
@@ -230,7 +267,12 @@ func (e *Exercise) summary(o *output, p *progress, s *state, r *result, noSuite,
 		if slices.Contains(r.checks(), builds) {
 			next = "the compiler has said where"
 		}
-		return fmt.Errorf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
+		failed := &notYet{checks: r.checks()}
+		if failed.onlyAnswers() && !measure {
+			next = fmt.Sprintf("make check N=%d MEASURE=1 measures", e.Number)
+		}
+		failed.text = fmt.Sprintf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
+		return failed
 	case noSuite:
 		o.say("%s (%v). Now with the common suite: make check N=%d", o.paint(green, fmt.Sprintf("All %d hold", len(r.findings))), seconds, e.Number)
 	default:

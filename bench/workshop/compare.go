@@ -10,6 +10,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // lengths are those of one of the two comparisons.
@@ -21,8 +22,9 @@ type lengths struct {
 var usual = lengths{time: 40 * time.Second, warmup: 100 * time.Millisecond, duration: 400 * time.Millisecond}
 
 // compare measures the learner's server against the start and against the reference, in the same rounds
-// each. It is information: nothing is graded by it. command has the subcommand load, the generator.
-func compare(ctx context.Context, o *output, root string, e *Exercise, own files, name, command string, long lengths) error {
+// each. It is information: nothing is graded by how fast it is. command has the subcommand load, the generator; keep
+// gets the requests per second against the start.
+func compare(ctx context.Context, o *output, root string, e *Exercise, own files, name, command string, long lengths, keep func(workload string, m grade.Measured) error) error {
 	if name == "" {
 		name = e.Measure
 	}
@@ -77,6 +79,17 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 				label = "again, for the noise"
 			}
 			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
+		}
+		if base == onStart {
+			for _, r := range d.Ratios {
+				if r.Head != "yours" || r.Metric != results.RequestsPerSecond {
+					continue
+				}
+				m := grade.Measured{Rounds: d.Method.Rounds, Median: r.Ratio.Median, Low: r.Ratio.Low, High: r.Ratio.High}
+				if err := keep(w.Name, m); err != nil {
+					return err
+				}
+			}
 		}
 		for _, warning := range warnings(d.Notes) {
 			o.line("--", yellow, warning)

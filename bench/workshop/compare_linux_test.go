@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -26,7 +27,11 @@ func TestCompareMeasures(t *testing.T) {
 
 	var out bytes.Buffer
 	long := lengths{rounds: 6, warmup: 5 * time.Millisecond, duration: 50 * time.Millisecond}
-	require.NoError(t, compare(t.Context(), newOutput(&out), root, e, own, "", command, long))
+	kept := map[string]grade.Measured{}
+	keep := func(workload string, m grade.Measured) error { kept[workload] = m; return nil }
+	require.NoError(t, compare(t.Context(), newOutput(&out), root, e, own, "", command, long, keep))
+	require.Equal(t, 6, kept["echo"].Rounds)
+	require.LessOrEqual(t, kept["echo"].Low, kept["echo"].High)
 	said := out.String()
 	require.Contains(t, said, "Measured with echo (", "what the exercise is about")
 	require.Equal(t, 2, strings.Count(said, "requests per second      server CPU per request\n"), said)
@@ -35,5 +40,5 @@ func TestCompareMeasures(t *testing.T) {
 	}
 	require.Equal(t, 2, strings.Count(said, "again, for the noise"), said)
 	require.Contains(t, said, "An interval that contains 1")
-	require.ErrorContains(t, compare(t.Context(), newOutput(&out), root, e, own, "helo", command, usual), `no workload "helo"`)
+	require.ErrorContains(t, compare(t.Context(), newOutput(&out), root, e, own, "helo", command, usual, keep), `no workload "helo"`)
 }

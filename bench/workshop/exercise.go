@@ -155,10 +155,12 @@ func readFiles(folder string) (files, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no Go files", folder)
+		return nil, fmt.Errorf("%s %w", folder, errNoFiles)
 	}
 	return out, nil
 }
+
+var errNoFiles = errors.New("has no Go files")
 
 // variant is the start or the reference of the exercise, or what patches make of it.
 func (e *Exercise) variant(name string, patches ...string) harness.Variant {

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // progress is what is remembered between two commands, in work/.progress.json.
@@ -31,7 +33,7 @@ type state struct {
 	Laid   map[string]string `json:"laid"`
 	Hints  int               `json:"hints"`
 	Checks int               `json:"checks"`
-	// Solved is when a check first found nothing; Looked, when the reference was shown before that.
+	// Solved is when a full check first found nothing; Looked, when the reference was shown before that.
 	Solved *time.Time `json:"solved,omitempty"`
 	Looked *time.Time `json:"looked,omitempty"`
 	// Holds and Of are the last result: how many of how many checks.
@@ -40,6 +42,23 @@ type state struct {
 	// Values are the figures of the last check, Code the hash of the code that they are of.
 	Values map[string]float64 `json:"values,omitempty"`
 	Code   string             `json:"code,omitempty"`
+	// Passed is the hash of the code that a full check, with the common suite, last found nothing in.
+	Passed string `json:"passed,omitempty"`
+	// Measured has what MEASURE=1 came to, the learner's server against the start, by workload. MeasuredCode is
+	// the hash of the Go files that it is of.
+	Measured     map[string][]grade.Measured `json:"measured,omitempty"`
+	MeasuredCode string                      `json:"measured_code,omitempty"`
+}
+
+// laidOut says whether the exercise has been laid out: a hint alone does not do that.
+func (s *state) laidOut() bool { return len(s.Laid) > 0 }
+
+// measured is what was measured of code, and empty if it was another's.
+func (s *state) measured(code string) map[string][]grade.Measured {
+	if s.MeasuredCode != code || s.Measured == nil {
+		return map[string][]grade.Measured{}
+	}
+	return s.Measured
 }
 
 func readProgress(root string) (*progress, error) {
@@ -70,19 +89,49 @@ func (p *progress) of(e *Exercise) *state {
 	return s
 }
 
-// save replaces the file in one step, so that it is never half of one.
-func (p *progress) save() error {
-	text, err := json.MarshalIndent(p, "", "  ")
+// updateProgress changes what is remembered: other commands wait meanwhile, and what they have written is read
+// first. So change must be quick, and set only what its command has found out.
+func updateProgress(root string, change func(*progress) error) error {
+	folder := filepath.Join(root, workPath)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	// A file of its own, as the other is replaced.
+	file, err := os.OpenFile(filepath.Join(folder, ".progress.lock"), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(p.path), 0o777); err != nil {
+	defer file.Close()
+	if err := lock(file); err != nil {
+		return fmt.Errorf("cannot lock %s: %w", file.Name(), err)
+	}
+	p, err := readProgress(root)
+	if err != nil {
+		return err
+	}
+	if err := change(p); err != nil {
+		return err
+	}
+	return p.save()
+}
+
+// save replaces the file in one step, so that it is never half of one. Whoever calls it has the lock.
+func (p *progress) save() error {
+	text, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(p.path+".new", append(text, '\n'), 0o666); err != nil {
 		return err
 	}
 	return os.Rename(p.path+".new", p.path)
+}
+
+// code is the files without what is written about them.
+func (f files) code() files {
+	code := maps.Clone(f)
+	delete(code, answersFile)
+	return code
 }
 
 // hash is that of files, by name and content.

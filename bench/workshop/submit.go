@@ -68,7 +68,7 @@ func (w *Workshop) Submit(which, path string) error {
 	}
 	text, err := json.MarshalIndent(submission{
 		Schema: submissionSchema, Version: submissionVersion, Exercise: e.Name,
-		Solved: s.Solved != nil && s.Holds == s.Of, Holds: s.Holds, Of: s.Of, Checks: s.Checks, Hints: s.Hints, Looked: s.Looked != nil,
+		Solved: s.Passed == s.Code && s.Holds == s.Of, Holds: s.Holds, Of: s.Of, Checks: s.Checks, Hints: s.Hints, Looked: s.Looked != nil,
 		Figures: s.Values, Code: s.Code, Day: time.Now().UTC().Format(time.DateOnly), Machine: thisMachine(),
 	}, "", "  ")
 	if err != nil {
@@ -87,5 +87,8 @@ func (w *Workshop) Submit(which, path string) error {
 		path = relative
 	}
 	w.out.say("Written: %s (%d of %d checks hold)", path, s.Holds, s.Of)
+	if s.Holds == s.Of && s.Passed != s.Code {
+		w.out.say("It does not say solved: this code has not passed the common suite. make check N=%d runs it.", e.Number)
+	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -72,9 +73,8 @@ func (e *Exercise) layOut(root string) error {
 	if err != nil {
 		return err
 	}
-	p, err := readProgress(root)
-	if err != nil {
-		return err
+	if _, err := readProgress(root); err != nil {
+		return err // before anything is written
 	}
 	shared, err := hashFolder(filepath.Join(root, "shared"))
 	if err != nil {
@@ -89,24 +89,27 @@ func (e *Exercise) layOut(root string) error {
 	} else if err != nil {
 		return err
 	}
-	s := p.of(e)
-	s.Shared, s.Laid = shared, map[string]string{}
+	laid := map[string]string{}
 	for name, text := range f {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o666); err != nil {
 			return err
 		}
-		s.Laid[name] = hashText(text)
+		laid[name] = hashText(text)
 	}
 	if err := os.WriteFile(filepath.Join(folder, "EXERCISE.md"), text, 0o666); err != nil {
 		return err
 	}
-	return p.save()
+	return updateProgress(root, func(p *progress) error {
+		s := p.of(e)
+		s.Shared, s.Laid = shared, laid
+		return nil
+	})
 }
 
 // CheckOptions say how much Check does.
 type CheckOptions struct {
 	NoSuite  bool   // leaves the common suite out
-	Measure  bool   // then measures against the start and the reference, for information
+	Measure  bool   // then measures against the start and the reference, for information and for measurement.yaml
 	Workload string // to measure with: what the exercise is about
 }
 
@@ -116,11 +119,16 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 	if err != nil {
 		return err
 	}
-	if err := check(ctx, w.out, w.root, e, options.NoSuite, options.Measure); err != nil {
-		return err
-	}
-	if !options.Measure {
-		return nil
+	checked := check(ctx, w.out, w.root, e, options.NoSuite, options.Measure)
+	var failed *notYet
+	switch {
+	case !options.Measure:
+		return checked
+	case errors.As(checked, &failed) && failed.onlyAnswers():
+		// What is to be written down can only be known when it has been measured.
+		w.out.say("All but %s holds: now it is measured.", answersFile)
+	case checked != nil:
+		return checked
 	}
 	own, err := e.laidOut(w.root)
 	if err != nil {
@@ -130,7 +138,25 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 	if err != nil {
 		return err
 	}
-	return compare(ctx, w.out, w.root, e, own, options.Workload, command, usual)
+	keep := func(workload string, m grade.Measured) error { return e.keepMeasured(w.root, own, workload, m) }
+	if err := compare(ctx, w.out, w.root, e, own, options.Workload, command, usual, keep); err != nil {
+		return err
+	}
+	if slices.Contains(e.Files, answersFile) {
+		w.out.say("The ratio of requests per second, yours / start, is kept: write it into\n%s/%s/%s, then make check N=%d.", workPath, e.Name, answersFile, e.Number)
+	}
+	return checked
+}
+
+// keepMeasured remembers what a measurement of own came to, and forgets those of other code.
+func (e *Exercise) keepMeasured(root string, own files, workload string, m grade.Measured) error {
+	return updateProgress(root, func(p *progress) error {
+		s, code := p.of(e), own.code().hash()
+		all := s.measured(code)
+		all[workload] = append(all[workload], m)
+		s.Measured, s.MeasuredCode = all, code
+		return nil
+	})
 }
 
 // Hint gives one hint more, with again all that were given before it.
@@ -143,29 +169,29 @@ func (w *Workshop) Hint(which string, again bool) error {
 	if err != nil {
 		return err
 	}
-	p, err := readProgress(w.root)
+	o := w.out
+	var first, given int
+	err = updateProgress(w.root, func(p *progress) error {
+		s := p.of(e)
+		first = min(s.Hints, len(hints)-1)
+		s.Hints = min(s.Hints+1, len(hints))
+		given = s.Hints
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	s := p.of(e)
-	o := w.out
-	first := s.Hints
-	if s.Hints < len(hints) {
-		s.Hints++
-	} else {
-		first = len(hints) - 1
 	}
 	if again {
 		first = 0
 	}
-	for i := first; i < s.Hints; i++ {
+	for i := first; i < given; i++ {
 		o.say("%s", o.paint(bold, fmt.Sprintf("Hint %d of %d", i+1, len(hints))))
 		o.say("%s", reflow(hints[i]))
 	}
-	if s.Hints == len(hints) {
+	if given == len(hints) {
 		o.say("\nThat was the last. The reference: make solution N=%d", e.Number)
 	}
-	return p.save()
+	return nil
 }
 
 // Solution shows the reference as a diff against the learner's code.
@@ -187,16 +213,15 @@ func (w *Workshop) Solution(ctx context.Context, which string) error {
 		w.out.say("Your code is the reference, byte for byte.")
 		return nil
 	}
-	p, err := readProgress(w.root)
+	err = updateProgress(w.root, func(p *progress) error {
+		if s := p.of(e); s.Solved == nil && s.Looked == nil {
+			now := time.Now().UTC().Truncate(time.Second)
+			s.Looked = &now
+		}
+		return nil
+	})
 	if err != nil {
 		return err
-	}
-	if s := p.of(e); s.Solved == nil && s.Looked == nil {
-		now := time.Now().UTC().Truncate(time.Second)
-		s.Looked = &now
-		if err := p.save(); err != nil {
-			return err
-		}
 	}
 	return page(ctx, w.out, text)
 }
@@ -220,8 +245,9 @@ func (w *Workshop) Reset(which string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := e.laidOut(w.root); err != nil {
-		return err
+	// Whatever is in it: a folder that has lost its Go files is begun anew too.
+	if _, err := os.Lstat(e.work(w.root)); errors.Is(err, fs.ErrNotExist) {
+		return e.notLaidOut()
 	}
 	// The underscore keeps the go command from building what lies there.
 	kept := filepath.Join(workPath, "_old", e.Name+"-"+time.Now().Format("2006-01-02-150405"))
@@ -276,11 +302,11 @@ func (w *Workshop) list(how int) error {
 				solved++
 			case s.Of > 0:
 				mark, colour, remark = "..", yellow, fmt.Sprintf("%d of %d hold", s.Holds, s.Of)
-			default:
+			case s.laidOut():
 				mark, colour, remark = "..", yellow, "laid out"
 			}
 			if s.Hints > 0 {
-				remark += fmt.Sprintf(", %d %s", s.Hints, plural(s.Hints, "hint"))
+				remark = strings.TrimPrefix(fmt.Sprintf("%s, %d %s", remark, s.Hints, plural(s.Hints, "hint")), ", ")
 			}
 		}
 		text := fmt.Sprintf("%2d  %s", e.Number, e.Title)

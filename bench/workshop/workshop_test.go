@@ -2,6 +2,7 @@ package workshop
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
 // cloneRoot is a repository with just what the commands need: go.mod, shared/, one stage and the exercises.
@@ -223,4 +226,85 @@ func TestWarningsOfAComparison(t *testing.T) {
 	require.Equal(t, []string{"Disturbed: other processes used 9.0% of the CPUs' time.", "a server failed"}, warnings([]string{
 		"24 rounds of 0.4 s each", "Disturbed: other processes used 9.0% of the CPUs' time.", "! a server failed",
 	}))
+}
+
+// TestProgressIsNotLost has several commands write at the same time.
+func TestProgressIsNotLost(t *testing.T) {
+	root := cloneRoot(t)
+	e, err := exercise(root, "2")
+	require.NoError(t, err)
+	const writers, each = 8, 20
+	done := make(chan error, writers)
+	for range writers {
+		go func() {
+			var err error
+			for range each {
+				err = cmp.Or(err, updateProgress(root, func(p *progress) error { p.of(e).Checks++; return nil }))
+			}
+			done <- err
+		}()
+	}
+	for range writers {
+		require.NoError(t, <-done)
+	}
+	p, err := readProgress(root)
+	require.NoError(t, err)
+	require.Equal(t, writers*each, p.of(e).Checks)
+}
+
+// TestSolvedIsOfOneCode: what has passed in full is solved; what came after it and passed a quick check is not.
+func TestSolvedIsOfOneCode(t *testing.T) {
+	root := cloneRoot(t)
+	_, err := ladder(t, "exercise", "2")
+	require.NoError(t, err)
+	e, err := exercise(root, "2")
+	require.NoError(t, err)
+	handIn := func() (s submission) {
+		_, err := ladder(t, "submit", "2")
+		require.NoError(t, err)
+		own, err := readFiles(e.work(root))
+		require.NoError(t, err)
+		text, err := os.ReadFile(filepath.Join(root, "work", "results", e.Name+"-"+own.hash()[:8]+".json"))
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &s))
+		return s
+	}
+	checked := func(noSuite bool) {
+		own, err := readFiles(e.work(root))
+		require.NoError(t, err)
+		r := &result{findings: []grade.Finding{{Check: "all", Holds: true}}}
+		require.NoError(t, e.keepResult(root, r, own.hash(), noSuite))
+	}
+	checked(true)
+	require.False(t, handIn().Solved, "the common suite has not seen it")
+	checked(false)
+	require.True(t, handIn().Solved)
+	path := filepath.Join(e.work(root), "idle.go")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(text, "// more\n"...), 0o666))
+	_, err = ladder(t, "submit", "2")
+	require.ErrorContains(t, err, "make check N=2 first")
+	checked(true)
+	require.False(t, handIn().Solved, "nor this")
+}
+
+// TestWayOut: a folder that has lost its files is no dead end, and a hint lays nothing out.
+func TestWayOut(t *testing.T) {
+	root := cloneRoot(t)
+	_, err := ladder(t, "hint", "2")
+	require.NoError(t, err)
+	out, err := ladder(t, "progress", "")
+	require.NoError(t, err)
+	require.NotContains(t, out, "laid out")
+	require.Contains(t, out, "1 hint")
+	_, err = ladder(t, "reset", "2")
+	require.ErrorContains(t, err, "not laid out yet")
+
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "work", "02-conn-timer"), 0o777))
+	_, err = ladder(t, "check", "2")
+	require.ErrorContains(t, err, "no Go files: make reset N=2")
+	_, err = ladder(t, "reset", "2")
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(root, "work", "02-conn-timer", "idle.go"))
 }

@@ -62,6 +62,8 @@ type Subject struct {
 	Root string
 	// Own is that source, Start what it was made from: text by file name.
 	Own, Start map[string][]byte
+	// Measured has what was measured of it, by workload; nil if that is not known, and nothing is held against it.
+	Measured map[string][]Measured
 	// Files are those that may be changed.
 	Files []string
 	// Build builds it in another way, BuildWith with one more file, BuildBase the stage it is based on.

@@ -126,6 +126,28 @@ func TestMeasurementFile(t *testing.T) {
 	require.Contains(t, new(Subject).Run(Check{Behaviour: "router-measured"})[0].Text, "is missing")
 }
 
+// TestWrittenAgainstMeasured holds the file that is in order against what was measured.
+func TestWrittenAgainstMeasured(t *testing.T) {
+	for name, c := range map[string]struct {
+		measured map[string][]Measured
+		says     string
+	}{
+		"nothing is known": {nil, ""},
+		"as measured":      {map[string][]Measured{"hello": {{24, 0.9873, 0.9671, 1.0189}}}, ""},
+		"the first of two": {map[string][]Measured{"hello": {{24, 0.99, 0.97, 1.02}, {20, 1.5, 1.4, 1.6}}}, ""},
+		"not yet":          {map[string][]Measured{}, "was not measured with hello yet"},
+		"invented":         {map[string][]Measured{"hello": {{24, 1.051, 1.03, 1.07}}}, "what was measured is 1.051 (1.030 to 1.070), and not 0.99"},
+		"fewer rounds":     {map[string][]Measured{"hello": {{7, 0.99, 0.97, 1.02}}}, "it were 7"},
+	} {
+		s := &Subject{Own: map[string][]byte{answersFile: []byte(measured)}, Measured: c.measured}
+		if err := routerMeasured(s); c.says == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, c.says, name)
+		}
+	}
+}
+
 func TestCountCalls(t *testing.T) {
 	s := &Subject{
 		Own: map[string][]byte{
@@ -142,11 +164,14 @@ func TestCountCalls(t *testing.T) {
 		at + "own.go:3.10,5.7 2 100\n" + // two calls in one line
 		at + "own.go:5.7,7.3 1 7\n" + // one in a branch
 		at + "new.go:3.10,3.29 1 5\n" + // a file that is new counts too
-		at + "other.go:3.10,3.16 1 1000\n" // one that is out of bounds does not
-	n, err := s.countCalls([]byte(profile))
+		at + "other.go:3.10,3.16 1 1000\n" + // one that is out of bounds does not
+		"github.com/x/y/shared/http1/own.go:4.2,4.20 1 5000\n" // nor does one of another package that has the same name
+	executed, err := readBlocks([]byte(profile))
+	require.NoError(t, err)
+	n, err := s.countOwn(executed, callAt)
 	require.NoError(t, err)
 	require.Equal(t, 2*100+7+5, n)
-	_, err = s.countCalls([]byte(at + "own.go:three 1 1\n"))
+	_, err = readBlocks([]byte(at + "own.go:three 1 1\n"))
 	require.Error(t, err)
 }
 

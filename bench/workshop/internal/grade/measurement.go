@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,6 +17,53 @@ func init() {
 	behaviour("small-first", "the first read after a wait asks for 256 bytes at most", watching(smallFirst))
 	behaviour("routes", "every route is found by its name, and no other", talking(routes))
 	special["calls for any route"] = specialFigure{"answer in the files of this exercise", callsForAnyRoute}
+}
+
+// ofAnswers are the behaviours that are about what the learner has written about the server, not about the server.
+var ofAnswers = map[string]bool{"router-measured": true, "reads-measured": true}
+
+// OfAnswers says whether a check is about what is written in measurement.yaml. It holds only when the rest has been
+// measured, so that measuring must not wait for it.
+func OfAnswers(check string) bool { return ofAnswers[check] }
+
+// Measured is what a comparison of the learner's server with the start came to: the ratio of requests per second, as the
+// median of so many rounds, and the ends of its interval.
+type Measured struct {
+	Rounds int     `json:"rounds"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
+// rounding is how far a figure may lie from the one that was measured: two digits behind the point are enough.
+const rounding = 0.0051
+
+// as says whether r is what was measured.
+func (m Measured) as(r ratio) bool {
+	near := func(a, b float64) bool { return math.Abs(a-b) <= rounding }
+	return near(m.Median, r.Median) && near(m.Low, r.Low) && near(m.High, r.High)
+}
+
+// wasMeasured holds a ratio that is written down against those that were measured with a workload.
+func (s *Subject) wasMeasured(workload string, rounds int, r ratio) error {
+	if s.Measured == nil {
+		return nil
+	}
+	all := s.Measured[workload]
+	if len(all) == 0 {
+		return fmt.Errorf("this code was not measured with %[1]s yet: make check MEASURE=1 ARGS=\"--workload %[1]s\" does it, with N", workload)
+	}
+	m := all[len(all)-1]
+	if !slices.ContainsFunc(all, func(m Measured) bool { return m.as(r) }) {
+		return fmt.Errorf("%s: what was measured is %.3f (%.3f to %.3f), and not %v (%v to %v)", workload, m.Median, m.Low, m.High, r.Median, r.Low, r.High)
+	}
+	// With two workloads one of them may have had more.
+	for _, all := range s.Measured {
+		if slices.ContainsFunc(all, func(m Measured) bool { return m.Rounds == rounds }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d rounds are said to be measured, and it were %d", rounds, m.Rounds)
 }
 
 // answersFile is what the learner writes beside code.
@@ -103,6 +151,9 @@ func routerMeasured(s *Subject) error {
 	if err := m.Hello.check("hello"); err != nil {
 		return err
 	}
+	if err := s.wasMeasured("hello", m.Rounds, m.Hello); err != nil {
+		return err
+	}
 	if m.RouterPercent <= 0 || m.RouterPercent > 50 {
 		return fmt.Errorf("router_percent is %v: a profile of the start says how much of its CPU the router takes", m.RouterPercent)
 	}
@@ -144,6 +195,12 @@ func readsMeasured(s *Subject) error {
 		return err
 	}
 	if err := m.Browser.check("browser"); err != nil {
+		return err
+	}
+	if err := s.wasMeasured("hello", m.Rounds, m.Hello); err != nil {
+		return err
+	}
+	if err := s.wasMeasured("browser", m.Rounds, m.Browser); err != nil {
 		return err
 	}
 	if m.Keep != "small" && m.Keep != "large" {

@@ -19,13 +19,12 @@ type router struct {
 
 // patterns are the routes' names. A part in braces stands for one segment that
 // is not empty; a route without one goes before those that have.
-func patterns() []string {
-	all := []string{"/", "/api/status", "/api/echo", "/users/{id}", "/bytes/{n}", "/middleware/{n}", "/async-middleware/{n}"}
+func patterns() (all []string) {
 	for _, group := range []string{"orders", "items", "carts", "invoices", "customers", "reviews", "stores", "coupons", "returns", "shipments"} {
 		at := "/shop/" + group
 		all = append(all, at, at+"/count", at+"/{id}", at+"/{id}/history")
 	}
-	return all
+	return append(all, "/api/status", "/api/echo", "/users/{id}", "/bytes/{n}", "/middleware/{n}", "/async-middleware/{n}", "/")
 }
 
 // Serve implements serve.Handler.
