@@ -134,12 +134,9 @@ func (n *notYet) onlyAnswers() bool {
 	return !slices.ContainsFunc(n.checks, func(name string) bool { return !grade.OfAnswers(name) })
 }
 
-// check checks the learner's code and prints what holds and what does not.
-func check(ctx context.Context, o *output, root string, e *Exercise, noSuite, measure bool) error {
-	own, err := e.laidOut(root)
-	if err != nil {
-		return err
-	}
+// check checks own, the learner's code, and prints what holds and what does not.
+func check(ctx context.Context, o *output, root string, e *Exercise, own files, options CheckOptions) error {
+	noSuite, measure := options.NoSuite, options.Measure
 	p, err := readProgress(root)
 	if err != nil {
 		return err

@@ -63,6 +63,45 @@ func (w *Workshop) LayOut(which string) error {
 	return nil
 }
 
+// LayOutNext lays out the first exercise that is not solved, or says where it lies already.
+func (w *Workshop) LayOutNext() error {
+	e, err := w.layOutNext(nil)
+	if err == nil && e == nil {
+		w.out.say("All are solved.")
+	}
+	return err
+}
+
+// layOutNext finds the first exercise that is not solved and comes after one that may be given, or before it if none does.
+// It lays it out unless that is done. nil means that there is none.
+func (w *Workshop) layOutNext(after *Exercise) (*Exercise, error) {
+	all, err := exercises(w.root)
+	if err != nil {
+		return nil, err
+	}
+	p, err := readProgress(w.root)
+	if err != nil {
+		return nil, err
+	}
+	if after != nil {
+		i := slices.IndexFunc(all, func(e *Exercise) bool { return e.Number > after.Number })
+		if i > 0 {
+			all = slices.Concat(all[i:], all[:i])
+		}
+	}
+	for _, e := range all {
+		if s := p.Exercises[e.Name]; s != nil && s.Solved != nil || after != nil && e.Number == after.Number {
+			continue
+		}
+		if _, err := os.Lstat(e.work(w.root)); err == nil {
+			w.out.say("Exercise %d is begun: %s/%s. make watch N=%d", e.Number, workPath, e.Name, e.Number)
+			return e, nil
+		}
+		return e, w.LayOut(e.Name)
+	}
+	return nil, nil
+}
+
 // layOut writes the start. It never touches a folder that is there.
 func (e *Exercise) layOut(root string) error {
 	f, err := e.start(root)
@@ -119,7 +158,11 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 	if err != nil {
 		return err
 	}
-	checked := check(ctx, w.out, w.root, e, options.NoSuite, options.Measure)
+	own, err := e.laidOut(w.root)
+	if err != nil {
+		return err
+	}
+	checked := check(ctx, w.out, w.root, e, own, options)
 	var failed *notYet
 	switch {
 	case !options.Measure:
@@ -129,10 +172,6 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 		w.out.say("All but %s holds: now it is measured.", answersFile)
 	case checked != nil:
 		return checked
-	}
-	own, err := e.laidOut(w.root)
-	if err != nil {
-		return err
 	}
 	command, err := os.Executable()
 	if err != nil {
