@@ -88,15 +88,37 @@ func TestSourceRules(t *testing.T) {
 		"a counter down":  {"func f(l *loop) { l.counters.TimerfdSettimes-- }", "TimerfdSettimes counts what shared/netpoll does"},
 		"a counter set":   {"func f(l *loop) { l.counters.Reads = 1 }", "Reads counts"},
 		"counters anew":   {"func f(l *loop) { l.counters = netpoll.Counters{} }", "counters counts"},
+		"in parentheses":  {"func f(l *loop) { (l.counters.Reads)-- }", "Reads counts"},
+		"through atomic":  {"import \"sync/atomic\"\n\nfunc f(l *loop) { atomic.StoreUint64(&l.counters.Reads, 0) }", "Reads counts"},
+		"by a pointer":    {"func f(l *loop) { p := &l.counters.Writes; *p-- }", "Writes counts"},
+		"a copy":          {"func f(l *loop) { before := l.counters; _ = before }", "counters are not copied"},
+		"a range over it": {"func f(l *loop) { for l.counters.Reads = range 3 {\n\t}\n}", "Reads counts"},
+		"a line of lies":  {"//line head.go:1\nfunc f() {}", "//line is out of bounds"},
+		"lines":           {"//lines of text", ""},
+		"another name":    {"import t \"time\"\n\nvar _ t.Time", "by its own name"},
+		"a sleep":         {"import \"time\"\n\nfunc f() { time.Sleep(1) }", "lets all its clients wait"},
+		"a wait":          {"import \"time\"\n\nfunc f() { <-time.After(1) }", "lets all its clients wait"},
+		"a println":       {"func f() { println(1) }", "println writes into what the server says"},
+		"no poison":       {"func f(c *config) { c.Poison = false }", "Poison is for the graders"},
 		"counters preset": {"var _ = netpoll.Counters{Reads: 7}", "counters begin at zero"},
 	} {
-		problems := sourceRules("own.go", []byte("package main\n\n"+c.code+"\n"))
+		problems := sourceRules("own.go", []byte("package main\n\n"+c.code+"\n"), nil)
 		if c.says == "" {
 			require.Empty(t, problems, name)
 			continue
 		}
-		require.Len(t, problems, 1, name)
+		require.NotEmpty(t, problems, name)
 		require.Contains(t, problems[0], c.says, name)
 		require.Contains(t, problems[0], "own.go:", name)
 	}
+}
+
+func TestCountersOfItsOwn(t *testing.T) {
+	start := files{"loop.go": []byte("package main\n\ntype loop struct{ counters netpoll.Counters }\n\nfunc f(*netpoll.Counters) { f(new(netpoll.Counters)) }\n")}
+	require.Equal(t, 2, countersMade(start))
+	more := files{"loop.go": start["loop.go"], "new.go": []byte("package main\n\nvar other (netpoll.Counters)\n")}
+	require.Equal(t, 3, countersMade(more))
+	e := &Exercise{Files: []string{"loop.go"}}
+	require.Empty(t, e.rules(t.TempDir(), start, start))
+	require.Contains(t, e.rules(t.TempDir(), more, start)[0].Text, "a set of counters of its own")
 }

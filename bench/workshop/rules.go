@@ -55,9 +55,12 @@ func (e *Exercise) rules(folder string, own, start files) (findings []grade.Find
 		if bytes.Equal(own[name], start[name]) || filepath.Ext(name) != ".go" {
 			continue
 		}
-		for _, problem := range sourceRules(name, own[name]) {
+		for _, problem := range sourceRules(name, own[name], start[name]) {
 			broken("%s", problem)
 		}
+	}
+	if most, n := countersMade(start), countersMade(own); n > most {
+		broken("a set of counters of its own: netpoll.Counters are made in %d places, and were in %d", n, most)
 	}
 	entries, _ := os.ReadDir(folder)
 	for _, entry := range entries {
@@ -92,36 +95,123 @@ var countersOf = func() map[string]bool {
 	return names
 }()
 
-// sourceRules says what a file does that no solution may.
-func sourceRules(name string, text []byte) (problems []string) {
+// countersMade is in how many places there are values of netpoll.Counters, and not only pointers to one.
+func countersMade(f files) (n int) {
+	for name, text := range f {
+		if filepath.Ext(name) != ".go" {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		if err != nil {
+			continue // the compiler will say it better
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if pointer, ok := node.(*ast.StarExpr); ok && isCounters(pointer.X) {
+				return false
+			}
+			if e, ok := node.(ast.Expr); ok && isCounters(e) {
+				n++
+				return false
+			}
+			return true
+		})
+	}
+	return n
+}
+
+func isCounters(e ast.Expr) bool {
+	kind, ok := ast.Unparen(e).(*ast.SelectorExpr)
+	if !ok || kind.Sel.Name != "Counters" {
+		return false
+	}
+	_, ok = kind.X.(*ast.Ident)
+	return ok
+}
+
+// waits are the functions that let a loop stand still, and says the ones that write where the server's own lines go.
+var (
+	waits = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick": true, "runtime.LockOSThread": true}
+	says  = map[string]bool{"print": true, "println": true, "fmt.Print": true, "fmt.Printf": true, "fmt.Println": true}
+)
+
+// callsOf counts the calls of functions that are named in a file, by name: "time.Sleep".
+func callsOf(text []byte) map[string]int {
+	n := map[string]int{}
+	file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
+	if err != nil {
+		return n
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		if e, ok := node.(ast.Expr); ok {
+			n[nameOf(e)]++
+		}
+		return true
+	})
+	return n
+}
+
+// nameOf is "time.Sleep" or "println", and "" of other expressions.
+func nameOf(e ast.Expr) string {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		if from, ok := e.X.(*ast.Ident); ok {
+			return from.Name + "." + e.Sel.Name
+		}
+	}
+	return ""
+}
+
+// sourceRules says what a file does that no solution may. start is the same file as it was laid out; nil if there was none.
+func sourceRules(name string, text, start []byte) (problems []string) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil // the compiler will say it better
 	}
 	at := func(node ast.Node) string {
-		position := set.Position(node.Pos())
+		// As it lies there, whatever a line directive says.
+		position := set.PositionFor(node.Pos(), false)
 		return fmt.Sprintf("%s:%d", name, position.Line)
+	}
+	broken := func(node ast.Node, format string, arguments ...any) {
+		problems = append(problems, at(node)+": "+fmt.Sprintf(format, arguments...))
 	}
 	for _, spec := range file.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
 		if own, ok := strings.CutPrefix(path, harness.Module+"/shared/"); ok && mayImportShared[own] || mayImport[path] {
+			if spec.Name != nil {
+				broken(spec, "package %s is called by its own name here", path)
+			}
 			continue
 		}
-		problems = append(problems, fmt.Sprintf("%s: package %s is out of bounds", at(spec), path))
+		broken(spec, "package %s is out of bounds", path)
 	}
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
-			if strings.HasPrefix(comment.Text, "//go:linkname") || strings.HasPrefix(comment.Text, "//go:build") {
-				problems = append(problems, fmt.Sprintf("%s: %s is out of bounds", at(comment), strings.Fields(comment.Text)[0]))
+			for _, directive := range []string{"//go:linkname", "//go:build", "//line", "/*line"} {
+				if strings.HasPrefix(comment.Text, directive) && !strings.HasPrefix(comment.Text, directive+"s") {
+					broken(comment, "%s is out of bounds", directive)
+				}
 			}
 		}
 	}
+	// isField says whether e is one of the counters that a stage does not write, or all of them.
+	isField := func(e ast.Expr) (string, bool) {
+		field, ok := ast.Unparen(e).(*ast.SelectorExpr)
+		if !ok {
+			return "", false
+		}
+		name := field.Sel.Name
+		return name, countersOf[name] || name == "counters" || name == "published"
+	}
 	writes := func(target ast.Expr) {
-		if field, ok := target.(*ast.SelectorExpr); ok && (countersOf[field.Sel.Name] || field.Sel.Name == "counters" || field.Sel.Name == "published") {
-			problems = append(problems, fmt.Sprintf("%s: %s counts what shared/netpoll does, and is not yours to write", at(target), field.Sel.Name))
+		if field, ok := isField(target); ok {
+			broken(target, "%s counts what shared/netpoll does, and is not yours to write", field)
 		}
 	}
+	before := callsOf(start)
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch n := node.(type) {
 		case *ast.AssignStmt:
@@ -130,11 +220,53 @@ func sourceRules(name string, text []byte) (problems []string) {
 					writes(target)
 				}
 			}
+			for _, value := range n.Rhs {
+				if field, ok := isField(value); ok && field == "counters" {
+					broken(value, "counters are not copied")
+				}
+			}
+		case *ast.RangeStmt:
+			for _, target := range []ast.Expr{n.Key, n.Value} {
+				if n.Tok == token.ASSIGN && target != nil {
+					writes(target)
+				}
+			}
 		case *ast.IncDecStmt:
 			writes(n.X)
+		case *ast.UnaryExpr:
+			// A pointer to one would be written through, by sync/atomic for instance.
+			if field, ok := isField(n.X); ok && n.Op == token.AND && countersOf[field] {
+				broken(n, "%s counts what shared/netpoll does, and is not yours to write", field)
+			}
 		case *ast.CompositeLit:
-			if kind, ok := n.Type.(*ast.SelectorExpr); ok && kind.Sel.Name == "Counters" && len(n.Elts) > 0 {
-				problems = append(problems, fmt.Sprintf("%s: counters begin at zero", at(n)))
+			if isCounters(n.Type) && len(n.Elts) > 0 {
+				broken(n, "counters begin at zero")
+			}
+		case *ast.CallExpr:
+			if says[nameOf(n.Fun)] && before[nameOf(n.Fun)] == 0 {
+				broken(n, "%s writes into what the server says, which is looked at: take it out again", nameOf(n.Fun))
+			}
+		case *ast.SelectorExpr:
+			switch {
+			case waits[nameOf(n)] && before[nameOf(n)] == 0:
+				broken(n, "%s: a loop that waits lets all its clients wait", nameOf(n))
+			case n.Sel.Name == "Poison" && before[nameOf(n)] == 0 && !bytes.Contains(start, []byte(".Poison")):
+				broken(n, "Poison is for the graders to switch")
+			}
+		}
+		return true
+	})
+	return append(problems, poisonWritten(file, at)...)
+}
+
+// poisonWritten says where the flag is set that has a request's bytes overwritten: it is only read.
+func poisonWritten(file *ast.File, at func(ast.Node) string) (problems []string) {
+	ast.Inspect(file, func(node ast.Node) bool {
+		if assign, ok := node.(*ast.AssignStmt); ok {
+			for _, target := range assign.Lhs {
+				if field, ok := ast.Unparen(target).(*ast.SelectorExpr); ok && field.Sel.Name == "Poison" {
+					problems = append(problems, at(target)+": Poison is for the graders to switch")
+				}
 			}
 		}
 		return true

@@ -18,6 +18,10 @@ const (
 	// How far the counters and what was watched may lie apart: the turn of a loop that is under way when
 	// either is read, and what the Go runtime does of its own.
 	counterSlack = 0.05
+
+	// Where no more objects than fewObjects may be allocated for a request, there may be no more than fewBytes either.
+	fewObjects = 0.1
+	fewBytes   = 64
 )
 
 // figure is something that can be counted per request.
@@ -235,6 +239,15 @@ func (s *Subject) figure(c Check) ([]Finding, error) {
 	}
 	s.keep(c.Name(), max(value, seen))
 	findings := []Finding{c.judge(max(value, seen))}
+	if c.Figure == "heap objects" && c.AtMost != nil && *c.AtMost <= fewObjects {
+		// One large piece for many small ones is cheaper by its number only.
+		if n := m.counters["heap_bytes_allocated"]; n > fewBytes {
+			findings = append(findings, Finding{
+				Check: c.Name(), Look: c.Look,
+				Text: fmt.Sprintf("heap bytes per request (%s): %s, must be at most %d: few objects, but large ones", c.Of, number(n), fewBytes),
+			})
+		}
+	}
 	if f.counter != "" && len(f.calls) > 0 && m.calls != nil && seen > value+counterSlack+value/20 {
 		findings = append(findings, Finding{
 			Check: "honest counters",
