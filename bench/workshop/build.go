@@ -15,7 +15,8 @@ const buildLimit = 5 * time.Minute
 
 // source is f as the package work/label.
 func (f files) source(root, label string) *harness.Source {
-	return &harness.Source{Root: root, Name: label, Package: workPath + "/" + label, Files: f}
+	// Without the paths of folders the same files are compiled once, wherever they lie.
+	return &harness.Source{Root: root, Name: label, Package: workPath + "/" + label, Files: f, Flags: []string{"-trimpath"}}
 }
 
 // buildIn builds f as the package work/label in a folder of its own below folder. What the compiler

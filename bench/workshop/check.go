@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ type result struct {
 	values   map[string]float64
 	notes    []string
 	blind    error
+	seed     uint64 // of what was drawn
 }
 
 func (r *result) failing() (failing []grade.Finding) {
@@ -137,12 +139,23 @@ func (n *notYet) onlyAnswers() bool {
 // check checks own, the learner's code, and prints what holds and what does not.
 func check(ctx context.Context, o *output, root string, e *Exercise, own files, options CheckOptions) error {
 	noSuite, measure := options.NoSuite, options.Measure
+	// The rules are those that are committed, and what is built beside own is too.
+	copied, commit, cleanUp, err := graded(ctx, root, "HEAD")
+	if err != nil {
+		return err
+	}
+	defer cleanUp()
+	if committed, err := exercise(copied, e.Name); err == nil {
+		e = committed
+	} else {
+		copied, commit = root, "" // an exercise that is being written
+	}
 	p, err := readProgress(root)
 	if err != nil {
 		return err
 	}
 	s := p.of(e)
-	start, err := e.start(root)
+	start, err := e.start(copied)
 	if err != nil {
 		return err
 	}
@@ -156,7 +169,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 	o.say("%s", o.paint(bold, fmt.Sprintf("Exercise %d: %s", e.Number, e.Title)))
 	began := time.Now()
 	r := &result{}
-	shown := 0
+	shown, held := 0, false
 	show := func(f grade.Finding) {
 		if f.Holds {
 			o.line("ok", green, f.Text)
@@ -166,8 +179,15 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 			return // a screen has an end, and the first are the ones to begin with
 		}
 		o.line("no", red, f.Text)
-		if f.Look != "" {
+		i := slices.IndexFunc(e.Checks, func(c grade.Check) bool { return c.Name() == f.Check })
+		switch {
+		case f.Look != "" && (i < 0 || s.Hints > 0):
 			o.line("", "", "look at "+f.Look)
+		case f.Look != "":
+			held = true
+		}
+		if i >= 0 {
+			o.line("", "", fmt.Sprintf("again, with every byte: make play N=%d CASE=%d", e.Number, i+1))
 		}
 	}
 	broken := e.rules(e.work(root), own, start)
@@ -185,7 +205,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 	}
 	defer os.RemoveAll(temporary)
 	o.working("building")
-	binary, err := own.buildIn(ctx, root, temporary, e.Name)
+	binary, err := own.buildIn(ctx, copied, temporary, e.Name)
 	var wontBuild *harness.BuildError
 	switch {
 	case errors.As(err, &wontBuild):
@@ -195,7 +215,12 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 		o.wipe()
 		return err
 	default:
-		subject := e.subject(ctx, root, temporary, e.Name, binary, own, start)
+		subject := e.subject(ctx, copied, temporary, e.Name, binary, own, start)
+		subject.Seed = options.Seed
+		for subject.Seed == 0 {
+			subject.Seed = uint64(rand.Uint32())
+		}
+		r.seed = subject.Seed
 		subject.Measured = s.measured(own.code().hash())
 		graded := e.gradeBinary(subject, show, o.working)
 		r.findings = append(r.findings, graded.findings...)
@@ -214,7 +239,10 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 	if shown > 6 {
 		o.say("      … and %d more", shown-6)
 	}
-	if err := e.keepResult(root, r, own.hash(), noSuite); err != nil {
+	if held {
+		o.say("Where to look is said once you have taken a hint.")
+	}
+	if err := e.keepResult(root, r, own.hash(), commit, noSuite); err != nil {
 		o.wipe()
 		return err
 	}
@@ -222,12 +250,12 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 }
 
 // keepResult remembers what a check of code came to. Only a full one can say that it is solved.
-func (e *Exercise) keepResult(root string, r *result, code string, noSuite bool) error {
+func (e *Exercise) keepResult(root string, r *result, code, commit string, noSuite bool) error {
 	return updateProgress(root, func(p *progress) error {
 		s := p.of(e)
 		s.Checks++
 		s.Holds, s.Of = len(r.findings)-len(r.failing()), len(r.findings)
-		s.Values, s.Code = r.values, code
+		s.Values, s.Code, s.Commit = r.values, code, commit
 		if len(r.failing()) > 0 || noSuite {
 			if s.Passed == code && !noSuite {
 				s.Passed = "" // it passes no more
@@ -267,6 +295,9 @@ func (e *Exercise) summary(o *output, r *result, noSuite, measure bool, took tim
 		failed := &notYet{checks: r.checks()}
 		if failed.onlyAnswers() && !measure {
 			next = fmt.Sprintf("make check N=%d MEASURE=1 measures", e.Number)
+		}
+		if r.seed != 0 {
+			next += fmt.Sprintf(". The same numbers, sizes and order again: make check N=%d SEED=%d", e.Number, r.seed)
 		}
 		failed.text = fmt.Sprintf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
 		return failed

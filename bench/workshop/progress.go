@@ -42,6 +42,8 @@ type state struct {
 	// Values are the figures of the last check, Code the hash of the code that they are of.
 	Values map[string]float64 `json:"values,omitempty"`
 	Code   string             `json:"code,omitempty"`
+	// Commit is the one whose rules it was checked by; "" if there was none.
+	Commit string `json:"commit,omitempty"`
 	// Passed is the hash of the code that a full check, with the common suite, last found nothing in.
 	Passed string `json:"passed,omitempty"`
 	// Measured has what MEASURE=1 came to, the learner's server against the start, by workload. MeasuredCode is

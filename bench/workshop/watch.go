@@ -30,6 +30,9 @@ func (w *Workshop) Watch(ctx context.Context, which string) error {
 	if _, err := e.laidOut(w.root); err != nil {
 		return err
 	}
+	if err := cleanEnvironment(ctx); err != nil {
+		return err
+	}
 	keys, restore := keysOf(os.Stdin)
 	defer restore()
 	for e != nil && err == nil {

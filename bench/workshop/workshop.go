@@ -150,6 +150,7 @@ type CheckOptions struct {
 	NoSuite  bool   // leaves the common suite out
 	Measure  bool   // then measures against the start and the reference, for information and for measurement.yaml
 	Workload string // to measure with: what the exercise is about
+	Seed     uint64 // of what is drawn by chance; 0: a new one
 }
 
 // Check grades the learner's code. Its error says that something does not hold, or that nothing could be said.
@@ -160,6 +161,9 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 	}
 	own, err := e.laidOut(w.root)
 	if err != nil {
+		return err
+	}
+	if err := cleanEnvironment(ctx); err != nil {
 		return err
 	}
 	checked := check(ctx, w.out, w.root, e, own, options)

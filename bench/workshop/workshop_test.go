@@ -273,7 +273,7 @@ func TestSolvedIsOfOneCode(t *testing.T) {
 		own, err := readFiles(e.work(root))
 		require.NoError(t, err)
 		r := &result{findings: []grade.Finding{{Check: "all", Holds: true}}}
-		require.NoError(t, e.keepResult(root, r, own.hash(), noSuite))
+		require.NoError(t, e.keepResult(root, r, own.hash(), "", noSuite))
 	}
 	checked(true)
 	require.False(t, handIn().Solved, "the common suite has not seen it")

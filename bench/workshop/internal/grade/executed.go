@@ -17,6 +17,7 @@ import (
 
 func init() {
 	special["calls made"] = specialFigure{"answer in the files of this exercise", callsMade}
+	special["statements executed"] = specialFigure{"answer in the files of this exercise", statementsMade}
 }
 
 // Builder builds the subject once more, with these flags of go build, and answers where it is.
@@ -25,38 +26,91 @@ type Builder func(flags ...string) (binary string, err error)
 // callsMade counts how many function calls, append included, the files of the exercise make for an answer:
 // from the coverage counters of a build of its own, so that it is exact and has nothing to do with time.
 func callsMade(s *Subject) (float64, error) {
-	return s.callsFor([]string{"/", "/api/status", "/users/42", "/bytes/100"})
+	e, err := s.perAnswer("any answer", s.anyAnswer)
+	return e.calls, err
 }
 
-func (s *Subject) callsFor(paths []string) (float64, error) {
-	n := 4000 / len(paths) * len(paths)
+// statementsMade counts statements in the same way: a loop without a call is work too.
+func statementsMade(s *Subject) (float64, error) {
+	e, err := s.perAnswer("any answer", s.anyAnswer)
+	return e.statements, err
+}
+
+// anyAnswer are paths with numbers and sizes that nobody knows beforehand, in any order.
+func (s *Subject) anyAnswer() (paths []string) {
+	random := s.random("any answer")
+	for range 10 {
+		paths = append(paths, "/", "/api/status",
+			fmt.Sprintf("/users/%d", random.IntN(100_000)), fmt.Sprintf("/bytes/%d", 1+random.IntN(2000)))
+	}
+	random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+	return paths
+}
+
+// executions are what the files of the exercise execute for an answer.
+type executions struct{ calls, statements float64 }
+
+// perAnswer counts both, once for each name.
+func (s *Subject) perAnswer(name string, paths func() []string) (e executions, err error) {
+	s.mutex.Lock()
+	e, ok := s.executions[name]
+	s.mutex.Unlock()
+	if ok {
+		return e, nil
+	}
+	all := paths()
+	n := max(1, 4000/len(all)) * len(all)
 	binary, err := s.Build("-cover", "-covermode=count")
 	if err != nil {
-		return 0, fmt.Errorf("cannot build it to count what is executed: %w", err)
+		return e, fmt.Errorf("cannot build it to count what is executed: %w", err)
 	}
-	var runs [2]int
-	for i := range runs {
-		if runs[i], err = s.executedCalls(binary, paths, i*n); err != nil {
-			return 0, err
-		}
-	}
-	if runs[1] == 0 {
-		return 0, errors.New("nothing of them is executed at all")
-	}
-	return float64(runs[1]-runs[0]) / float64(n), nil
-}
-
-// executedCalls is how many calls the files make in a server's life that answers n requests.
-func (s *Subject) executedCalls(binary string, paths []string, n int) (int, error) {
-	requests := make([]string, len(paths))
-	for i, path := range paths {
+	requests := make([]string, len(all))
+	for i, path := range all {
 		requests[i] = "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"
 	}
-	executed, err := s.executed(binary, requests, n)
-	if err != nil {
-		return 0, err
+	var calls, statements [2]int
+	for i := range calls {
+		executed, err := s.executed(binary, requests, i*n)
+		if err != nil {
+			return e, err
+		}
+		if calls[i], err = s.countOwn(executed, callAt); err != nil {
+			return e, err
+		}
+		statements[i] = s.countStatements(executed)
 	}
-	return s.countOwn(executed, callAt)
+	if calls[1] == 0 {
+		return e, errors.New("nothing of them is executed at all")
+	}
+	e = executions{float64(calls[1]-calls[0]) / float64(n), float64(statements[1]-statements[0]) / float64(n)}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.executions == nil {
+		s.executions = map[string]executions{}
+	}
+	s.executions[name] = e
+	return e, nil
+}
+
+// countStatements adds up the statements that were executed in the files that may be changed and in new ones.
+func (s *Subject) countStatements(all blocks) (total int) {
+	for at, executed := range all {
+		if s.graded(at) {
+			for _, b := range executed {
+				total += b.statements * b.count
+			}
+		}
+	}
+	return total
+}
+
+// graded says whether a file is one that may be changed, or a new one. It goes by the path, not the name alone:
+// shared/http1 has a head.go too. The exercise is all that is built below work/.
+func (s *Subject) graded(at string) bool {
+	name := path.Base(at)
+	_, own := s.Own[name]
+	_, old := s.Start[name]
+	return own && strings.Contains(at, "/work/") && (!old || s.mayChange(name))
 }
 
 // callAt is where a call begins.
@@ -104,8 +158,9 @@ func (s *Subject) executed(binary string, requests []string, n int, flags ...str
 
 // block is a piece of code between two places, and how often it was executed.
 type block struct {
-	from, to token.Position // line and column only
-	count    int
+	from, to   token.Position // line and column only
+	statements int
+	count      int
 }
 
 func (b block) holds(p token.Position) bool {
@@ -130,8 +185,7 @@ func readBlocks(profile []byte) (blocks, error) {
 			continue
 		}
 		var b block
-		var statements int
-		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.from.Line, &b.from.Column, &b.to.Line, &b.to.Column, &statements, &b.count); err != nil {
+		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.from.Line, &b.from.Column, &b.to.Line, &b.to.Column, &b.statements, &b.count); err != nil {
 			return nil, fmt.Errorf("cannot read what was executed: %w", err)
 		}
 		all[place+".go"] = append(all[place+".go"], b)
@@ -143,13 +197,11 @@ func readBlocks(profile []byte) (blocks, error) {
 func (s *Subject) countOwn(all blocks, place func(ast.Node) token.Pos) (int, error) {
 	total := 0
 	for at, executed := range all {
-		name := path.Base(at)
-		text, own := s.Own[name]
-		// By its path, not its name alone: shared/http1 has a head.go too. The exercise is all that is built below work/.
-		if _, old := s.Start[name]; !own || !strings.Contains(at, "/work/") || old && !s.mayChange(name) {
+		if !s.graded(at) {
 			continue
 		}
-		n, err := count(name, text, executed, place)
+		name := path.Base(at)
+		n, err := count(name, s.Own[name], executed, place)
 		if err != nil {
 			return 0, err
 		}

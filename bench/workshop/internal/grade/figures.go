@@ -3,7 +3,10 @@ package grade
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"math"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -74,14 +77,24 @@ type Subject struct {
 	Build     Builder
 	BuildWith func(name, text string) (binary string, err error)
 	BuildBase func() (binary string, err error)
+	// Seed is what is drawn by chance: numbers, sizes, types and their order.
+	Seed uint64
 	// Context ends what takes long.
 	Context context.Context
 
-	mutex    sync.Mutex
-	measured map[string]perRequest
-	blind    error // why the server's system calls could not be watched
-	values   map[string]float64
-	notes    []string
+	mutex      sync.Mutex
+	measured   map[string]perRequest
+	executions map[string]executions
+	blind      error // why the server's system calls could not be watched
+	values     map[string]float64
+	notes      []string
+}
+
+// random draws for one purpose, the same for the same seed, whatever was drawn for others.
+func (s *Subject) random(purpose string) *rand.Rand {
+	h := fnv.New64a()
+	io.WriteString(h, purpose)
+	return rand.New(rand.NewPCG(s.Seed, h.Sum64()))
 }
 
 // Notes are lines for information, which nothing is graded by.
@@ -127,7 +140,7 @@ func (s *Subject) measure(name string) (perRequest, error) {
 	if m, ok := s.measured[name]; ok {
 		return m, nil
 	}
-	l, err := loadByName(name)
+	l, err := s.load(name)
 	if err != nil {
 		return perRequest{}, err
 	}

@@ -2,6 +2,7 @@ package grade
 
 import (
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -198,7 +199,7 @@ func TestFileLoads(t *testing.T) {
 		require.False(t, twice, "the same %d bytes at %d and at %d", piece, before, i)
 		seen[text[i:i+piece]] = i
 	}
-	a, b := fileLoad(1000, 20_000), fileLoad(1000, 20_000)
+	a, b := loads["small files"](rand.New(rand.NewPCG(1, 0))), loads["small files"](rand.New(rand.NewPCG(2, 0)))
 	require.NotEqual(t, a.requests, b.requests, "a server that knows sizes or names must not pass")
 	folder, err := filesIn(map[string]string{"a": "1", "b/c": "2"})
 	require.NoError(t, err)

@@ -1,9 +1,8 @@
 package grade
 
 import (
-	"crypto/rand"
 	"fmt"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,23 +58,35 @@ func filesIn(files map[string]string) (folder string, err error) {
 // request is one of a load, and the body of its answer.
 type request struct{ send, body string }
 
-// loads are those that the bench does not have.
-var loads = map[string]load{
+// loads are those that the bench does not have. What can be drawn is.
+var loads = map[string]func(*rand.Rand) load{
 	// Types of the same length, one after the other.
-	"changing types": {requests: []request{
-		{echoRequest("text/plain", "changing"), "changing"}, {echoRequest("text/troff", "changing"), "changing"},
-		{echoRequest("font/woff2", "changing"), "changing"}, {echoRequest("image/jpeg", "changing"), "changing"},
-	}},
-	"users":       {requests: users(40)},
-	"small files": fileLoad(1_000, 20_000),
-	"large files": fileLoad(60_000, 120_000),
+	"changing types": func(random *rand.Rand) load {
+		var l load
+		for i, n := 0, 2+random.IntN(20); i < 4; i++ {
+			kind, body := "text/"+letters(random, n), letters(random, 1+random.IntN(200))
+			l.requests = append(l.requests, request{echoRequest(kind, body), body})
+		}
+		return l
+	},
+	"users":       func(random *rand.Rand) load { return load{requests: users(random, 40)} },
+	"small files": func(random *rand.Rand) load { return fileLoad(random, 1_000, 20_000) },
+	"large files": func(random *rand.Rand) load { return fileLoad(random, 60_000, 120_000) },
+}
+
+func letters(random *rand.Rand, n int) string {
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = byte('a' + random.IntN(26))
+	}
+	return string(text)
 }
 
 // fileLoad asks for files whose names and sizes, between these, nobody knows beforehand.
-func fileLoad(least, most int) load {
+func fileLoad(random *rand.Rand, least, most int) load {
 	l := load{files: map[string]string{}}
 	for range 8 {
-		name, text := strings.ToLower(rand.Text()), fileText(least+mathrand.IntN(most-least))
+		name, text := letters(random, 26), fileText(least+random.IntN(most-least))
 		l.files[name] = text
 		l.requests = append(l.requests, request{fileRequest(name), text})
 	}
@@ -91,19 +102,26 @@ func fileText(size int) string {
 	return b.String()[:size]
 }
 
-func users(n int) (all []request) {
-	for i := range n {
-		id := i * 7919 % 10007
+func users(random *rand.Rand, n int) (all []request) {
+	for range n {
+		id := random.IntN(100_000)
 		all = append(all, request{fmt.Sprintf("GET /users/%d HTTP/1.1\r\nHost: a\r\n\r\n", id), fmt.Sprintf(`{"id":"%d"}`, id)})
 	}
 	return all
 }
 
-func loadByName(name string) (load, error) {
-	if l, ok := loads[name]; ok {
+// load is one of the grader's own, drawn, or one of the bench.
+func (s *Subject) load(name string) (load, error) {
+	if draw, ok := loads[name]; ok {
+		l := draw(s.random(name))
 		l.name, l.pipeline = name, 1
 		return l, nil
 	}
+	return loadByName(name)
+}
+
+// loadByName is a workload of the bench.
+func loadByName(name string) (load, error) {
 	w, err := workload.ByName(name)
 	if err != nil {
 		return load{}, err

@@ -17,6 +17,7 @@ func init() {
 	behaviour("small-first", "the first read after a wait asks for 256 bytes at most", watching(smallFirst))
 	behaviour("routes", "every route is found by its name, and no other", talking(routes))
 	special["calls for any route"] = specialFigure{"answer in the files of this exercise", callsForAnyRoute}
+	special["statements for any route"] = specialFigure{"answer in the files of this exercise", statementsForAnyRoute}
 }
 
 // ofAnswers are the behaviours that are about what the learner has written about the server, not about the server.
@@ -266,6 +267,25 @@ func routes(c *connection) error {
 }
 
 func callsForAnyRoute(s *Subject) (float64, error) {
+	e, err := s.perAnswer("any route", s.anyRoute)
+	return e.calls, err
+}
+
+func statementsForAnyRoute(s *Subject) (float64, error) {
+	e, err := s.perAnswer("any route", s.anyRoute)
+	return e.statements, err
+}
+
+// anyRoute are all of them, with numbers that nobody knows beforehand, in any order.
+func (s *Subject) anyRoute() []string {
+	random := s.random("any route")
 	paths, _ := sites()
-	return s.callsFor(paths)
+	for i, path := range paths {
+		for _, known := range []string{"/42", "/17"} {
+			path = strings.Replace(path, known, fmt.Sprintf("/%d", random.IntN(100_000)), 1)
+		}
+		paths[i] = path
+	}
+	random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
+	return paths
 }
