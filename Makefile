@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help ladder compare peers scale mix guard workloads report where flame syscalls allocs stat wrong-turn \
-  docs docs-build docs-check docs-refresh docs-readmes exercise check hint watch solution reset submit progress classroom \
+  docs docs-build docs-check docs-refresh docs-readmes exercise check hint watch play solution reset submit progress classroom \
   workshop-proof build run test race diff vet fmt lint cross fuzz soak ci clean
 
 GO    ?= go
@@ -104,20 +104,27 @@ docs-build docs-check docs-refresh docs-readmes: ; $(tool) docs $(subst docs-,,$
 
 ### Workshop. N is the exercise
 ## exercise | what there is
+## exercise NEXT=1 | lays out the first that is not solved
 ## exercise N=1 | lays out the code that it starts from, in work/
 ## check N=1 | does it hold? MEASURE=1: and what it brings
 ## hint N=1 | one hint more each time
-## watch N=1 | checks on every save
+## watch N=1 | checks on every save; keys: h hint, n next, q end
+## play N=9 CASE=2 | one check again, with every byte
 ## solution N=1 | the reference, as a diff against your code
 ## reset N=1 | begins anew, and keeps the old code
 ## submit N=1 | a small file to hand in
 ## progress | what is done
 ## classroom FILES='*.json' | what was handed in, in one table
 ## workshop-proof | every start fails, every reference passes
-exercise hint watch solution reset submit progress: ; $(tool) workshop $@ $(N) $(ARGS)
-classroom: ; $(tool) workshop classroom $(FILES) $(ARGS)
+# On a terminal the command's own words are the last ones, and not make's about its exit code.
+learn = @$(command) && { $(bin)/ladder workshop $(1) || { code=$$?; [ $$code -eq 1 ] && [ -t 1 ] || exit $$code; }; }
+exercise: ; $(call learn,exercise $(if $(call on,$(NEXT)),--next) $(ARGS) -- $(N))
+hint solution reset submit progress: ; $(call learn,$@ $(ARGS) -- $(N))
+watch: ; $(tool) workshop watch $(ARGS) -- $(N)
+play: ; $(call learn,play $(if $(CASE),--case $(CASE)) $(if $(SEED),--seed $(SEED)) $(ARGS) -- $(N))
+classroom: ; $(call learn,classroom $(ARGS) -- $(FILES))
 ifneq ($(N),)
-check: ; $(tool) workshop check $(N) $(if $(call on,$(MEASURE)),--measure) $(ARGS)
+check: ; $(call learn,check $(if $(call on,$(MEASURE)),--measure) $(if $(SEED),--seed $(SEED)) $(ARGS) -- $(N))
 else
 check: test
 endif

@@ -1,36 +1,68 @@
 package workshop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// Classroom merges the files that learners hand in into one table and one chart on out, and writes the chart
-// to the file svg too unless that is "". The name of a file stands for whoever handed it in. Files that cannot be read are told
-// and make an error; the others are shown.
-func Classroom(out io.Writer, paths []string, svg string) error {
-	o := newOutput(out)
+// ClassroomOptions say what Classroom does beside reading.
+type ClassroomOptions struct {
+	SVG string // writes the chart to this file too
+	// Grade applies each diff to a clean copy of its commit, builds what comes of it, and checks it in full: it runs
+	// the learners' code.
+	Grade bool
+}
+
+// Classroom merges the files that learners hand in into one table and one chart on out. The name of a file stands for
+// whoever handed it in. What does not fit together is marked: another commit than the one that is checked out, numbers
+// that cannot be, a diff that does not give the code whose hash it is. Files that cannot be read are told and make an error; the
+// others are shown. Nothing that was handed in is run, unless Grade says so.
+func (w *Workshop) Classroom(ctx context.Context, paths []string, options ClassroomOptions) error {
+	o, svg := w.out, options.SVG
 	var all []handedIn
 	for _, path := range paths {
 		s, err := readSubmission(path)
 		if err != nil {
-			o.line("no", red, err.Error())
+			o.line("no", red, printable(err.Error()))
 			continue
 		}
-		all = append(all, handedIn{strings.TrimSuffix(filepath.Base(path), ".json"), s})
+		all = append(all, handedIn{name: printable(strings.TrimSuffix(filepath.Base(path), ".json")), submission: s})
 	}
 	if len(all) > 0 {
 		markCopies(all)
+		if options.Grade {
+			if err := cleanEnvironment(ctx); err != nil {
+				return err
+			}
+			o.say("This runs the code that was handed in, each in a clean copy of its commit.")
+		}
+		for i := range all {
+			o.working(all[i].name)
+			all[i].remarks = w.doubts(ctx, all[i].submission, options.Grade)
+		}
+		o.wipe()
 		classroomTable(o, all)
 		classroomChart(o, all)
+	}
+	for _, s := range all {
+		for _, remark := range s.remarks {
+			o.line("!", yellow, fmt.Sprintf("%s, %s: %s", s.name, s.Exercise, printable(remark)))
+		}
 	}
 	if svg != "" && len(all) > 0 {
 		if err := os.WriteFile(svg, []byte(classroomSVG(all)), 0o666); err != nil {
@@ -48,6 +80,138 @@ func Classroom(out io.Writer, paths []string, svg string) error {
 type handedIn struct {
 	name string
 	submission
+	remarks []string // what does not fit
+}
+
+// printable leaves out what a terminal would obey: control characters, and those that turn the direction of text.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '\ufffd'
+	}, text)
+}
+
+// exerciseName is how exercises are called.
+var exerciseName = regexp.MustCompile(`^[0-9]{2}-[a-z0-9-]{1,40}$`)
+
+// doubts are what does not fit together in a hand-in.
+func (w *Workshop) doubts(ctx context.Context, s submission, run bool) (remarks []string) {
+	doubt := func(format string, arguments ...any) { remarks = append(remarks, fmt.Sprintf(format, arguments...)) }
+	if s.Checks < 0 || s.Hints < 0 || s.Checks == 0 && s.Holds > 0 || s.Solved && s.Holds < s.Of {
+		doubt("the numbers cannot be: %d checks, %d hints, %d of %d", s.Checks, s.Hints, s.Holds, s.Of)
+	}
+	for name, value := range s.Figures {
+		if value < 0 || math.IsNaN(value) || math.IsInf(value, 0) {
+			doubt("a figure cannot be: %s %v", name, value)
+		}
+	}
+	if s.Solved && s.Version >= 2 && s.Passed != s.Code {
+		doubt("it says solved, and a full check has passed other code")
+	}
+	e, err := exercise(w.root, s.Exercise)
+	if err != nil {
+		doubt("there is no such exercise here")
+		return remarks
+	}
+	if s.Version < 2 {
+		doubt("it is of an older version, without the code")
+		return remarks
+	}
+	if s.Solved {
+		for _, c := range e.Checks {
+			value, ok := s.Figures[c.Name()]
+			if ok && (c.AtMost != nil && value > *c.AtMost || c.AtLeast != nil && value < *c.AtLeast) {
+				doubt("it says solved, with %s at %.4g", c.Name(), value)
+			}
+		}
+	}
+	if s.Commit == "" || !commitName.MatchString(s.Commit) {
+		doubt("it was checked by no commit")
+		return remarks
+	}
+	if head, err := git(ctx, w.root, "rev-parse", "HEAD"); err != nil || head != s.Commit {
+		doubt("it was checked by another commit, %s", short(s.Commit))
+	}
+	copied, _, cleanUp, err := graded(ctx, w.root, s.Commit)
+	if err != nil {
+		doubt("%v", err)
+		return remarks
+	}
+	defer cleanUp()
+	own, start, err := s.apply(e, copied)
+	if err != nil {
+		doubt("its diff does not fit the start: %v", err)
+		return remarks
+	}
+	if own.hash() != s.Code {
+		doubt("its diff does not give the code whose hash it has")
+	}
+	if run {
+		remarks = append(remarks, e.regrade(ctx, copied, own, start, s.Solved)...)
+	}
+	return remarks
+}
+
+var commitName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
+
+// apply makes the code of a hand-in, in a copy of its commit. Nothing of it is run.
+func (s submission) apply(e *Exercise, copied string) (own, start files, err error) {
+	there, err := exercise(copied, s.Exercise)
+	if err != nil {
+		return nil, nil, err
+	}
+	if start, err = there.start(copied); err != nil || s.Diff == "" {
+		return start, start, err
+	}
+	const patch = workPath + "/handed-in.patch"
+	if err := os.MkdirAll(filepath.Join(copied, workPath), 0o777); err != nil {
+		return nil, nil, err
+	}
+	if err := os.WriteFile(filepath.Join(copied, patch), []byte(s.Diff), 0o666); err != nil {
+		return nil, nil, err
+	}
+	v := there.variant(onStart)
+	v.Then = append(v.Then, harness.Change{Patch: patch})
+	own, err = filesOf(copied, v)
+	return own, start, err
+}
+
+// regrade checks code in full, and says what does not hold although it says so.
+func (e *Exercise) regrade(ctx context.Context, copied string, own, start files, solved bool) []string {
+	there, err := exercise(copied, e.Name)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	temporary, err := os.MkdirTemp("", "ladder-")
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer os.RemoveAll(temporary)
+	failing := there.rules(temporary, own, start)
+	binary, err := own.buildIn(ctx, copied, temporary, e.Name)
+	if err != nil {
+		return []string{"graded again, it does not build: " + err.Error()}
+	}
+	subject := there.subject(ctx, copied, temporary, e.Name, binary, own, start)
+	subject.Seed = uint64(rand.Uint32())
+	r := there.gradeBinary(subject, func(grade.Finding) {}, func(string) {})
+	failing = append(failing, r.failing()...)
+	if len(failing) == 0 {
+		if f := subject.CommonSuite(); !f.Holds {
+			failing = append(failing, f)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return []string{"it was not graded to its end"}
+	case len(failing) == 0 && solved:
+		return nil
+	case len(failing) == 0:
+		return []string{"graded again, all holds"}
+	}
+	return []string{fmt.Sprintf("graded again, %d do not hold; the first: %s", len(failing), failing[0].Text)}
 }
 
 func readSubmission(path string) (s submission, err error) {
@@ -58,7 +222,7 @@ func readSubmission(path string) (s submission, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return s, fmt.Errorf("%s is no hand-in: %w", path, err)
 	}
-	if s.Schema != submissionSchema || s.Version < 1 || s.Version > submissionVersion || s.Exercise == "" || s.Of <= 0 || s.Holds < 0 || s.Holds > s.Of {
+	if s.Schema != submissionSchema || s.Version < 1 || s.Version > submissionVersion || !exerciseName.MatchString(s.Exercise) || s.Of <= 0 || s.Holds < 0 || s.Holds > s.Of {
 		return s, fmt.Errorf("%s is no hand-in that this version reads", path)
 	}
 	return s, nil
@@ -99,6 +263,9 @@ func classroomTable(o *output, all []handedIn) {
 		if s.Looked {
 			seen = "seen"
 		}
+		if len(s.remarks) > 0 {
+			holds += " (!)"
+		}
 		t.AppendRow(table.Row{s.Exercise, clipName(s.name, 34), holds, s.Checks, s.Hints, seen, figuresLine(s.Figures)})
 	}
 	t.Render()
@@ -115,7 +282,7 @@ func clipName(name string, most int) string {
 func figuresLine(figures map[string]float64) string {
 	var parts []string
 	for name, value := range figures {
-		parts = append(parts, fmt.Sprintf("%s %.4g", name, value))
+		parts = append(parts, fmt.Sprintf("%s %.4g", printable(name), value))
 	}
 	slices.Sort(parts)
 	if len(parts) > 3 {

@@ -15,7 +15,16 @@ import (
 
 // gradedPaths are what all grading goes by: shared/, the stages and the exercises as they are committed, in a folder of
 // their own. What lies in the working tree has no say in it, whatever git has been told to assume of it.
-const gradedPaths = "go.mod go.sum shared stage* docs/workshop/exercises"
+func gradedPaths(ctx context.Context, root, commit string) ([]string, error) {
+	text, err := git(ctx, root, "ls-tree", "--name-only", "--full-tree", commit)
+	paths := []string{exercisesPath}
+	for name := range strings.Lines(text) {
+		if name = strings.TrimSpace(name); name == "go.mod" || name == "go.sum" || name == "shared" || strings.HasPrefix(name, "stage") {
+			paths = append(paths, name)
+		}
+	}
+	return paths, err
+}
 
 // graded copies what a commit of the repository has ("HEAD"), and says which one it is. Without git, or in a tree that
 // none has been made in, it is the tree itself and commit is "".
@@ -27,11 +36,15 @@ func graded(ctx context.Context, root, of string) (folder, commit string, cleanU
 	if err != nil {
 		return "", "", nil, fmt.Errorf("there is no commit %s here", short(of))
 	}
+	paths, err := gradedPaths(ctx, root, commit)
+	if err != nil {
+		return "", "", nil, err
+	}
 	if folder, err = os.MkdirTemp("", "ladder-graded-"); err != nil {
 		return "", "", nil, err
 	}
 	cleanUp = func() { os.RemoveAll(folder) }
-	command := gitCommand(ctx, root, append([]string{"archive", "--format=tar", commit, "--"}, strings.Fields(gradedPaths)...)...)
+	command := gitCommand(ctx, root, append([]string{"archive", "--format=tar", commit, "--"}, paths...)...)
 	archive, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
@@ -107,7 +120,7 @@ func cleanEnvironment(ctx context.Context) error {
 	}
 	for _, line := range os.Environ() {
 		name, _, _ := strings.Cut(line, "=")
-		if strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_") || strings.HasPrefix(name, "LD_") {
+		if strings.HasPrefix(name, "GO") || strings.HasPrefix(name, "CGO_") || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GIT_") {
 			os.Unsetenv(name)
 		}
 	}

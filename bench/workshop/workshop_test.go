@@ -51,7 +51,7 @@ func ladder(t *testing.T, verb, which string) (string, error) {
 	case "reset":
 		err = w.Reset(which)
 	case "submit":
-		err = w.Submit(which, "")
+		err = w.Submit(t.Context(), which, "")
 	case "progress":
 		err = w.Progress()
 	}
@@ -204,7 +204,12 @@ func TestClassroom(t *testing.T) {
 	}
 	svg := filepath.Join(folder, "chart.svg")
 	var shown bytes.Buffer
-	require.NoError(t, Classroom(&shown, paths, svg))
+	classroom := func(paths []string, svg string) error {
+		w, err := Open(&shown)
+		require.NoError(t, err)
+		return w.Classroom(t.Context(), paths, ClassroomOptions{SVG: svg})
+	}
+	require.NoError(t, classroom(paths, svg))
 	out := shown.String()
 	require.Contains(t, out, "5 of 7")
 	require.Contains(t, out, "eve (code as ada)")
@@ -217,7 +222,7 @@ func TestClassroom(t *testing.T) {
 	broken := filepath.Join(folder, "broken.json")
 	require.NoError(t, os.WriteFile(broken, []byte(`{"schema":"something else"}`), 0o666))
 	shown.Reset()
-	require.ErrorContains(t, Classroom(&shown, []string{broken, paths[0]}, ""), "1 of 2 files could not be read")
+	require.ErrorContains(t, classroom([]string{broken, paths[0]}, ""), "1 of 2 files could not be read")
 	require.Contains(t, shown.String(), "is no hand-in")
 	require.Contains(t, shown.String(), "ada")
 }
@@ -307,4 +312,66 @@ func TestWayOut(t *testing.T) {
 	_, err = ladder(t, "reset", "2")
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(root, "work", "02-conn-timer", "idle.go"))
+}
+
+// TestClassroomMarks hands in a file that was made by submit, and the same with one thing changed.
+func TestClassroomMarks(t *testing.T) {
+	root := cloneRoot(t)
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a", "commit", "-qm", "all"}} {
+		_, err := git(t.Context(), root, args...)
+		require.NoError(t, err)
+	}
+	_, err := ladder(t, "exercise", "2")
+	require.NoError(t, err)
+	e, err := exercise(root, "2")
+	require.NoError(t, err)
+	path := filepath.Join(e.work(root), "idle.go")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(text, "// mine\n"...), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(e.work(root), "new.go"), []byte("package main\n"), 0o666))
+	own, err := readFiles(e.work(root))
+	require.NoError(t, err)
+	head, err := git(t.Context(), root, "rev-parse", "HEAD")
+	require.NoError(t, err)
+	r := &result{findings: []grade.Finding{{Check: "all", Holds: true}}}
+	require.NoError(t, e.keepResult(root, r, own.hash(), head, false))
+	_, err = ladder(t, "submit", "2")
+	require.NoError(t, err)
+	made, err := os.ReadFile(filepath.Join(root, "work", "results", e.Name+"-"+own.hash()[:8]+".json"))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		change func(*submission)
+		says   string
+	}{
+		"as it is":           {func(*submission) {}, ""},
+		"another hash":       {func(s *submission) { s.Code, s.Passed = "aa", "aa" }, "does not give the code whose hash"},
+		"another diff":       {func(s *submission) { s.Diff = strings.Replace(s.Diff, "mine", "ours", 1) }, "does not give the code whose hash"},
+		"a broken diff":      {func(s *submission) { s.Diff = "--- a/idle.go\n+++ b/idle.go\n@@ -1 +1 @@\n-no\n+yes\n" }, "does not fit the start"},
+		"another commit":     {func(s *submission) { s.Commit = strings.Repeat("a", 40) }, "checked by another commit"},
+		"no commit":          {func(s *submission) { s.Commit = "--output=x" }, "checked by no commit"},
+		"never passed":       {func(s *submission) { s.Passed = "" }, "a full check has passed other code"},
+		"impossible numbers": {func(s *submission) { s.Checks = -1 }, "the numbers cannot be"},
+		"a figure too large": {func(s *submission) { s.Figures = map[string]float64{"timerfd_settime of hello": 2} }, "with timerfd_settime of hello at 2"},
+		"no such exercise":   {func(s *submission) { s.Exercise = "77-none" }, "there is no such exercise"},
+		"an escape":          {func(s *submission) { s.Figures = map[string]float64{"\x1b[31m": -1} }, "a figure cannot be"},
+	} {
+		var s submission
+		require.NoError(t, json.Unmarshal(made, &s))
+		c.change(&s)
+		text, err := json.Marshal(s)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "ada\x1b[2J.json")
+		require.NoError(t, os.WriteFile(file, text, 0o666))
+		var out bytes.Buffer
+		w, err := Open(&out)
+		require.NoError(t, err)
+		require.NoError(t, w.Classroom(t.Context(), []string{file}, ClassroomOptions{}), name)
+		require.NotContains(t, out.String(), "\x1b", name)
+		if c.says == "" {
+			require.NotContains(t, out.String(), "!", name)
+		} else {
+			require.Contains(t, strings.Join(strings.Fields(out.String()), " "), c.says, name)
+		}
+	}
 }

@@ -17,7 +17,7 @@ func newWorkshop() *cobra.Command {
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newExercise(), newCheck(), newHint(), newWatch(), newSolution(), newReset(), newSubmit(), newWorkshopProgress(), newClassroom())
+	cmd.AddCommand(newExercise(), newCheck(), newHint(), newWatch(), newSolution(), newReset(), newSubmit(), newWorkshopProgress(), newClassroom(), newPlay())
 	return cmd
 }
 
@@ -49,6 +49,8 @@ func newExercise() *cobra.Command {
 	cmd := ofExercise("exercise", "Lay out the code that an exercise starts from",
 		"Lay out an exercise in work/: a complete server, and EXERCISE.md, which says what to do.\nWithout a number, list the exercises.",
 		func(_ context.Context, w *workshop.Workshop, which string) error { return w.LayOut(which) })
+	var next bool
+	cmd.Flags().BoolVar(&next, "next", false, "the first that is not solved")
 	layOut := cmd.RunE
 	cmd.Use = "exercise [number]"
 	cmd.Args = cobra.MaximumNArgs(1)
@@ -59,6 +61,9 @@ func newExercise() *cobra.Command {
 		w, err := workshop.Open(cmd.OutOrStdout())
 		if err != nil {
 			return err
+		}
+		if next {
+			return w.LayOutNext()
 		}
 		return w.List()
 	}
@@ -79,6 +84,7 @@ func newCheck() *cobra.Command {
 		})
 	f := cmd.Flags()
 	f.BoolVar(&options.NoSuite, "no-suite", false, "leave the common suite out")
+	f.Uint64Var(&options.Seed, "seed", 0, "draw the same numbers, sizes and order as a check that printed this")
 	f.BoolVar(&options.Measure, "measure", false, "then measure against the start and the reference, for information")
 	workloadFlag(cmd, &options.Workload, "", "what to measure with (default: what the exercise is about)")
 	return cmd
@@ -94,7 +100,7 @@ func newHint() *cobra.Command {
 
 func newWatch() *cobra.Command {
 	return ofExercise("watch", "Check on every save",
-		"Run the exercise's checks, without the common suite, whenever a file is saved. Ctrl-C ends it.",
+		"Run the exercise's checks, without the common suite, whenever a file is saved, and begin anew\nif one is saved meanwhile. Keys: h gives a hint, n goes on to the next exercise, q ends it.",
 		func(ctx context.Context, w *workshop.Workshop, which string) error { return w.Watch(ctx, which) })
 }
 
@@ -113,8 +119,8 @@ func newReset() *cobra.Command {
 func newSubmit() *cobra.Command {
 	var file string
 	cmd := ofExercise("submit", "Write a small file to hand in",
-		"Write the result of the last check to a small JSON file: counters, machine and a hash of the code.\nNothing in it says who you are: name the file as your instructor wants it.",
-		func(_ context.Context, w *workshop.Workshop, which string) error { return w.Submit(which, file) })
+		"Write the result of the last check to a small JSON file: counters, machine, the commit, and the code\nas a diff against the start.\nNothing in it says who you are: name the file as your instructor wants it.",
+		func(ctx context.Context, w *workshop.Workshop, which string) error { return w.Submit(ctx, which, file) })
 	cmd.Flags().StringVar(&file, "file", "", "where to write it (default: in work/results)")
 	return cmd
 }
@@ -133,16 +139,34 @@ func newWorkshopProgress() *cobra.Command {
 }
 
 func newClassroom() *cobra.Command {
-	var svg string
+	var options workshop.ClassroomOptions
 	cmd := &cobra.Command{
 		Use: "classroom file…", Short: "Merge what learners hand in into one table and chart",
-		Long:    "Merge the files that learners hand in (make submit) into one table and one chart.\nThe name of a file stands for whoever handed it in.",
+		Long:    "Merge the files that learners hand in (make submit) into one table and one chart.\nThe name of a file stands for whoever handed it in.\nWhat does not fit together is marked. Nothing that was handed in is run, except with --grade.",
 		Example: "  ladder workshop classroom results/*.json --svg classroom.svg",
 		Args:    some("which files? for example: make classroom FILES='results/*.json'"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return workshop.Classroom(cmd.OutOrStdout(), args, svg)
+			w, err := workshop.Open(cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			return w.Classroom(cmd.Context(), args, options)
 		},
 	}
-	cmd.Flags().StringVar(&svg, "svg", "", "write the chart to this file too")
+	cmd.Flags().StringVar(&options.SVG, "svg", "", "write the chart to this file too")
+	cmd.Flags().BoolVar(&options.Grade, "grade", false, "apply each diff to a clean copy of its commit and check it again: this RUNS the learners' code")
+	return cmd
+}
+
+func newPlay() *cobra.Command {
+	var number int
+	var seed uint64
+	cmd := ofExercise("play", "Run one check and show every byte",
+		"Run one check of an exercise and show every byte that its clients send and get.\nA check that does not hold says which number it has.",
+		func(ctx context.Context, w *workshop.Workshop, which string) error {
+			return w.Play(ctx, which, number, seed)
+		})
+	cmd.Flags().IntVar(&number, "case", 1, "which check, from 1")
+	cmd.Flags().Uint64Var(&seed, "seed", 1, "of what is drawn by chance")
 	return cmd
 }

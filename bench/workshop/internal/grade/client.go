@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,10 @@ import (
 )
 
 // connection is a client's side of one connection. Whatever it waits for, it waits answerLimit at most.
-type connection struct{ *harness.Conn }
+type connection struct {
+	*harness.Conn
+	number int // for who is shown what goes over it
+}
 
 func dial(address string) (*connection, error) { return connected(harness.Dial(address)) }
 
@@ -24,7 +28,9 @@ func connected(c *harness.Conn, err error) (*connection, error) {
 		return nil, fmt.Errorf("cannot connect: %w", err)
 	}
 	c.Timeout = answerLimit
-	return &connection{c}, nil
+	own := &connection{Conn: c, number: newNumber()}
+	c.Reader = bufio.NewReader(heard{c.TCP, own.number})
+	return own, nil
 }
 
 var (
@@ -52,7 +58,11 @@ func plain(err error) error {
 	return said
 }
 
-func (c *connection) send(b ...string) error { return plain(c.Send(strings.Join(b, ""))) }
+func (c *connection) send(b ...string) error {
+	text := strings.Join(b, "")
+	showBytes(c.number, ">", text)
+	return plain(c.Send(text))
+}
 
 // answer reads one answer to a request that is not a HEAD.
 func (c *connection) answer() (*harness.Response, error) {
@@ -62,6 +72,7 @@ func (c *connection) answer() (*harness.Response, error) {
 
 // ask sends one request that is not a HEAD, and reads its answer.
 func (c *connection) ask(request string) (*harness.Response, error) {
+	showBytes(c.number, ">", request)
 	response, err := c.Do(request)
 	return response, plain(err)
 }
