@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
@@ -51,8 +53,9 @@ func (r *result) checks() []string {
 }
 
 // gradeBinary runs an exercise's checks against a server that has been built. show is called with each
-// finding as it comes, working with what comes next.
-func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding), working func(string)) *result {
+// finding as it comes, working with what comes next. begin, unless it is nil, says whether a step of the exercise is begun: where it
+// is not, the checks end.
+func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding), working func(string), begin func(step string) bool) *result {
 	r := &result{}
 	ctx := subject.Context
 	add := func(findings ...grade.Finding) {
@@ -74,7 +77,7 @@ func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding),
 	}
 	add(grade.Finding{Check: "serves", Holds: true, Text: "it builds, serves, and does nothing else"})
 	for _, c := range e.Checks {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || begin != nil && c.Step != "" && !begin(c.Step) {
 			break
 		}
 		working(c.Name())
@@ -222,10 +225,21 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 		}
 		r.seed = subject.Seed
 		subject.Measured = s.measured(own.code().hash())
-		graded := e.gradeBinary(subject, show, o.working)
+		later := ""
+		graded := e.gradeBinary(subject, show, o.working, func(step string) bool {
+			if shown > 0 {
+				later = step
+				return false
+			}
+			o.say("%s", o.paint(bold, step))
+			return true
+		})
 		r.findings = append(r.findings, graded.findings...)
 		r.values, r.notes, r.blind = graded.values, graded.notes, graded.blind
-		if !noSuite && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
+		if later != "" {
+			o.say("Then comes %s.", later)
+		}
+		if !noSuite && later == "" && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
 			o.working("the common suite, as every stage runs it")
 			f := subject.CommonSuite()
 			show(f)
@@ -246,7 +260,54 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 		o.wipe()
 		return err
 	}
-	return e.summary(o, r, noSuite, measure, time.Since(began))
+	err = e.summary(o, r, noSuite, measure, time.Since(began))
+	if err == nil && !noSuite {
+		e.afterwards(ctx, o, copied, temporary, own, r)
+	}
+	return err
+}
+
+// afterwards shows what was counted beside the same of the reference, how far apart they are, and a question.
+func (e *Exercise) afterwards(ctx context.Context, o *output, root, temporary string, own files, r *result) {
+	reference, err := e.reference(root)
+	if err != nil {
+		return
+	}
+	o.working("counting the same of the reference")
+	binary, err := reference.buildIn(ctx, root, temporary, e.Name+"-reference")
+	if err != nil {
+		o.wipe()
+		return // it is information
+	}
+	start, err := e.start(root)
+	if err != nil {
+		o.wipe()
+		return
+	}
+	subject := e.subject(ctx, root, temporary, e.Name+"-reference", binary, reference, start)
+	subject.Seed = r.seed
+	for _, c := range e.Checks {
+		if c.Figure != "" && ctx.Err() == nil {
+			subject.Run(c)
+		}
+	}
+	if ctx.Err() != nil {
+		o.wipe()
+		return
+	}
+	values := subject.Values()
+	if len(values) > 0 {
+		o.say("\n  %-36s %10s %10s", "", "yours", "reference")
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			o.say("  %-36s %10.4g %10.4g", name, r.values[name], values[name])
+		}
+	}
+	if lines := strings.Count(difference(&output{Writer: io.Discard}, own, reference), "\n"); lines > 0 {
+		o.say("\nA diff of %d lines leads from yours to the reference: make solution N=%d", lines, e.Number)
+	}
+	if e.Why != "" {
+		o.say("\nWhy? %s", e.Why)
+	}
 }
 
 // keepResult remembers what a check of code came to. Only a full one can say that it is solved.
@@ -308,7 +369,6 @@ func (e *Exercise) summary(o *output, r *result, noSuite, measure bool, took tim
 		if e.Measure != "" && !measure {
 			o.say("What it brought, measured against the start and the reference, for\ninformation (2 minutes): make check N=%d MEASURE=1", e.Number)
 		}
-		o.say("How the reference does it: make solution N=%d", e.Number)
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func (e *Exercise) regrade(ctx context.Context, copied string, own, start files,
 	}
 	subject := there.subject(ctx, copied, temporary, e.Name, binary, own, start)
 	subject.Seed = uint64(rand.Uint32())
-	r := there.gradeBinary(subject, func(grade.Finding) {}, func(string) {})
+	r := there.gradeBinary(subject, func(grade.Finding) {}, func(string) {}, nil)
 	failing = append(failing, r.failing()...)
 	if len(failing) == 0 {
 		if f := subject.CommonSuite(); !f.Holds {

@@ -39,6 +39,8 @@ type Exercise struct {
 	Checks []grade.Check `yaml:"checks"`
 	// StartFails are the checks that the start must fail, and no others.
 	StartFails []string `yaml:"start_fails"`
+	// Why is a question for afterwards.
+	Why string `yaml:"why"`
 	// Measure is the workload to compare with, for information.
 	Measure string `yaml:"measure"`
 

@@ -2,6 +2,7 @@ package workshop
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -189,7 +190,9 @@ func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
 	require.NoError(t, err)
 	broken := e.rules(t.TempDir(), v.files, start)
 	subject := e.subject(t.Context(), root, temporary, v.label, binary, v.files, start)
-	r := e.gradeBinary(subject, func(f grade.Finding) { broken = append(broken, f) }, func(string) {})
+	subject.Seed = uint64(rand.Uint32())
+	t.Logf("seed %d", subject.Seed)
+	r := e.gradeBinary(subject, func(f grade.Finding) { broken = append(broken, f) }, func(string) {}, nil)
 	r.findings = broken
 	var said strings.Builder
 	for _, f := range r.findings {

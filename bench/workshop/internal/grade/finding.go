@@ -12,6 +12,8 @@ type Finding struct {
 
 // Check is one line of an exercise's checks: a figure with a limit, or a behaviour by its name.
 type Check struct {
+	// Step is the title of the step that begins with this check; "" if it belongs to the one before.
+	Step string `yaml:"step,omitempty"`
 	// Figure is what is counted, per request unless Per says otherwise; Of is the workload.
 	Figure string `yaml:"figure,omitempty"`
 	Of     string `yaml:"of,omitempty"`
