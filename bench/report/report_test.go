@@ -52,7 +52,7 @@ func sample(rounds int) *results.Document {
 			}
 			d.Measurements = append(d.Measurements, results.Measurement{
 				Round: round, Order: i + 1, Server: s, Workload: "hello", RequestsPerSecond: speed, Requests: uint64(speed / 2), Established: 100, Seconds: 0.5,
-				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPUNanos: 8000, ClientCPUNanos: 5000, ServerBusy: 1, ServerUserShare: 0.3,
+				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPUNanos: 8000, ClientCPUNanos: 5000, ServerBusy: 0.6, ClientBusy: 0.39, ServerUserShare: 0.3,
 				Counters: map[string]float64{"requests": 1, "reads": 1, "writes": 1, "vectored_writes": 1, "epoll_waits": 0.02, "heap_objects_allocated": 12, "handoffs": 1},
 			})
 		}
@@ -85,7 +85,7 @@ func TestBuildFindsTheRatios(t *testing.T) {
 	require.Equal(t, 8.0, row.ServerCPUMicros.Median)
 	require.Equal(t, 1200.0, row.P50Micros.Median)
 	require.Equal(t, 100, row.Established)
-	require.False(t, row.ClientBound, "shared CPUs have no idle time to go by")
+	require.Equal(t, results.BothSides, row.Saturated, "shared CPUs that are full limit both")
 	_, ok = d.Row("stage9", "hello")
 	require.False(t, ok)
 
@@ -120,25 +120,75 @@ func TestTextFitsATerminal(t *testing.T) {
 	}
 }
 
-func TestClientBoundIsMarked(t *testing.T) {
+func TestSaturationStandsInEveryRow(t *testing.T) {
 	d := sample(6)
 	d.Method.Layout = results.Split
+	busy := map[string][2]float64{ // server, generator
+		stages[0]: {0.98, 0.60}, stages[1]: {0.38, 0.41}, stages[2]: {0.99, 0.70}, stages[3]: {0.97, 0.90}, stages[4]: {0.80, 0.99}, stages[5]: {0.98, 0.98}, twin: {0.98, 0.98},
+	}
 	for i := range d.Measurements {
-		if d.Measurements[i].Server == stages[5] {
-			d.Measurements[i].ServerBusy = 0.80
+		m := &d.Measurements[i]
+		m.ServerBusy, m.ClientBusy = busy[m.Server][0], busy[m.Server][1]
+		if m.Workload == "idle1k" {
+			m.ServerBusy, m.ClientBusy = 0.01, 0.01
 		}
 	}
 	d.Build("")
-	row, _ := d.Row(stages[5], "hello")
-	require.True(t, row.ClientBound)
-	row, _ = d.Row(stages[4], "hello")
-	require.False(t, row.ClientBound)
-	row, _ = d.Row(stages[5], "idle1k")
-	require.False(t, row.ClientBound, "idle connections are not meant to keep a server busy")
-	var out bytes.Buffer
-	Text(&out, d)
-	require.Contains(t, out.String(), "* Client-bound: stage5-speculative-read on hello kept its CPUs only 80% busy")
-	require.Regexp(t, `5 speculative-read +[0-9,]+\*`, out.String())
+	for i, want := range []results.Side{results.ServerSide, results.NeitherSide, results.ServerSide, results.ServerSide, results.GeneratorSide, results.BothSides} {
+		row, _ := d.Row(stages[i], "hello")
+		require.Equal(t, want, row.Saturated, stages[i])
+		require.Equal(t, want == results.NeitherSide || want == results.GeneratorSide, d.Unlimited(stages[i], "hello"))
+	}
+	require.False(t, d.Unlimited(stages[5], "idle1k"), "idle connections are not meant to keep a server busy")
+
+	var text, markdown, page, figures bytes.Buffer
+	Text(&text, d)
+	Markdown(&markdown, d)
+	require.NoError(t, HTML(&page, d))
+	require.NoError(t, CSV(&figures, d))
+	require.Regexp(t, `0 naive +[0-9,]+ s`, text.String())
+	for _, out := range []string{text.String(), markdown.String()} {
+		require.Regexp(t, `1 reuseport[ |]+[0-9,]+ n`, out)
+		require.Regexp(t, `1 reuseport[ |]+hello[ |]+neither[ |]+38%, 41%[ |]+125,000[ |]+50\.0`, out)
+		require.Regexp(t, `4 scatter-gather[ |]+[0-9,]+ g`, out)
+		require.Regexp(t, `5 speculative-read[ |]+hello[ |]+both`, out)
+		require.Regexp(t, `idle1k[ |]+neither`, out)
+	}
+	require.Regexp(t, `<td[^>]*>1 reuseport</td><td[^>]*>hello</td><td[^>]*>neither</td>`, page.String())
+	require.Regexp(t, `stage4-scatter-gather,hello,.*,generator,`, figures.String())
+	notes := strings.Join(d.Notes, "\n")
+	require.Contains(t, notes, "* Not the server's limit on hello: neither side was saturated, each waited for the other: 1 reuseport (server 38%, generator 41% busy).")
+	require.Contains(t, notes, "the generator was saturated, not the server: 4 scatter-gather (server 80%, generator 99% busy).")
+	require.NotContains(t, notes, "limit on idle1k")
+	require.True(t, results.Doubtful("* Not the server's limit on hello: …"))
+}
+
+func TestWhoIsSaturated(t *testing.T) {
+	for _, c := range []struct {
+		layout         string
+		server, client float64
+		want           results.Side
+	}{
+		{results.Split, 0.98, 0.5, results.ServerSide}, {results.Split, 0.5, 0.98, results.GeneratorSide}, {results.Split, 0.98, 0.98, results.BothSides},
+		{results.Split, 0.38, 0.41, results.NeitherSide}, {results.Split, 0, 0, ""},
+		{results.CoLocated, 0.7, 0.3, results.BothSides}, {results.CoLocated, 0.4, 0.4, results.NeitherSide}, {results.Shared, 0.5, 0.5, results.BothSides},
+	} {
+		require.Equal(t, c.want, results.Saturation(c.layout, c.server, c.client), "%+v", c)
+	}
+}
+
+// A generator that was behind its own time is told beside the latencies that it made worse.
+func TestALateGeneratorIsTold(t *testing.T) {
+	d := sample(6)
+	d.Method.Rate = 1000
+	for i := range d.Measurements {
+		if m := &d.Measurements[i]; m.Server == stages[2] && m.Workload == "hello" && m.Round == 3 {
+			m.WokeLate, m.SentLate = 301_000_000, 2*m.Requests/5
+		}
+	}
+	d.Build("")
+	require.Regexp(t, `\* The generator was late: by up to 301\.0 ms with 2 conn-timer on hello, where it sent [67]\.[0-9]% of the requests late`, strings.Join(d.Notes, "\n"))
+	require.Equal(t, 1, strings.Count(strings.Join(d.Notes, "\n"), "The generator was late"))
 }
 
 func TestEveryColumnIsThere(t *testing.T) {
@@ -184,7 +234,7 @@ func TestRateIsTold(t *testing.T) {
 	require.Contains(t, notes, "stage0-naive on hello did not keep up with the rate")
 	row, _ := d.Row(stages[0], "hello")
 	require.EqualValues(t, 7, row.Unsent)
-	require.False(t, row.ClientBound, "the client is the limit on purpose")
+	require.False(t, d.Unlimited(stages[0], "hello"), "the generator is the limit on purpose")
 }
 
 func TestErrorsAreNotHidden(t *testing.T) {
@@ -199,7 +249,7 @@ func TestErrorsAreNotHidden(t *testing.T) {
 	require.Contains(t, notes, "! stage1-reuseport on hello: 2 × too many open files")
 	var out bytes.Buffer
 	Text(&out, d)
-	require.Regexp(t, `0 naive +[0-9,]+!`, out.String())
+	require.Regexp(t, `0 naive +[0-9,]+ b!`, out.String())
 }
 
 func TestDisturbancesAreTold(t *testing.T) {
@@ -381,7 +431,7 @@ func TestReadRefusesOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.json")
 	for content, want := range map[string]string{
 		"{}": "is no report that this version reads",
-		`{"schema":"qps-ladder/bench","version":2}`: "version 2",
+		`{"schema":"qps-ladder/bench","version":3}`: "version 3",
 		"no json": "is not a report",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))

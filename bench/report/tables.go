@@ -76,7 +76,7 @@ func (d view) sections(all bool) []section {
 	} else {
 		out = append(out, d.matrix()...)
 	}
-	out = append(out, d.pairs(all))
+	out = append(out, d.pairs(all), d.saturation(all))
 	for _, w := range d.Workloads {
 		first := w.Name == d.Workloads[0].Name
 		if !all && !first && d.IsLadder() {
@@ -100,7 +100,7 @@ const matrixColumns = 5
 
 // matrix is requests per second of all servers on all workloads, in tables that fit a terminal.
 func (d view) matrix() (out []section) {
-	for chunk := range slices.Chunk(d.Workloads, matrixColumns) {
+	for chunk := range slices.Chunk(d.closed(), matrixColumns) {
 		s := section{title: "Requests per second", header: table.Row{"server"}, left: 1}
 		for _, w := range chunk {
 			s.header = append(s.header, w.Name)
@@ -127,6 +127,17 @@ func (d view) matrix() (out []section) {
 	return out
 }
 
+// closed are the workloads that were measured as the run was: at a rate of its own, requests per second
+// are known beforehand.
+func (d view) closed() (out []results.Workload) {
+	for _, w := range d.Workloads {
+		if w.Rate == 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // each adds a row for every server that was measured under w.
 func (d view) each(w results.Workload, s section, row func(results.Row) table.Row) section {
 	for _, server := range d.Servers {
@@ -141,10 +152,10 @@ func (d view) each(w results.Workload, s section, row func(results.Row) table.Ro
 func (d view) latencies(w results.Workload) section {
 	s := section{
 		title:  "Latency and CPU time on " + w.Name + " (user, system: " + cmp.Or(d.Method.UserSystem, results.Ticks) + ")",
-		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "user µs", "system µs"}, left: 1,
+		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "max", "late", "user µs", "system µs"}, left: 1,
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
-		return table.Row{latency(r.P50Micros.Median), latency(r.P90Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median),
+		return table.Row{latency(r.P50Micros.Median), latency(r.P90Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median), latency(r.MaxMicros), console.Thousands(float64(r.Late)),
 			fmt.Sprintf("%.2f", r.UserCPUMicros.Median), fmt.Sprintf("%.2f", r.SystemCPUMicros.Median)}
 	})
 }
@@ -284,6 +295,31 @@ func (d view) pairs(all bool) section {
 	return s
 }
 
+// saturation is which side was at its limit in every row, and what has to be known beside a ratio of
+// CPU time: requests per epoll_wait, since a fuller batch makes each cheaper.
+func (d view) saturation(all bool) section {
+	const many = 24 // rows, for a terminal
+	s := section{
+		title:  "Saturated, layout " + d.Method.Layout + "; busy: server, generator",
+		header: table.Row{"server", "workload", "saturated", "busy", "req/CPU s", "req/wait"}, left: 3,
+	}
+	for _, w := range d.Workloads {
+		for _, server := range d.Servers {
+			r, ok := d.Row(server.Name, w.Name)
+			if !ok || r.Saturated == "" || d.IsTwin(server.Name) || !all && len(d.Rows) > many && w.Name != d.Workloads[0].Name {
+				continue
+			}
+			wait := "–"
+			if r.RequestsPerWait > 0 {
+				wait = fmt.Sprintf("%.1f", r.RequestsPerWait)
+			}
+			s.rows = append(s.rows, table.Row{results.Label(server.Name), w.Name, r.Saturated, fmt.Sprintf("%.0f%%, %.0f%%", 100*r.Busy, 100*r.ClientBusy),
+				console.Thousands(r.RequestsPerCPUSecond.Median), wait})
+		}
+	}
+	return s
+}
+
 // costs is what a request costs.
 func (d view) costs(w results.Workload) section {
 	s := section{
@@ -299,14 +335,16 @@ func (d view) costs(w results.Workload) section {
 	})
 }
 
+// mark says of a row what stands behind its figure: which side was saturated, and ! for errors.
 func mark(r results.Row) string {
-	switch {
-	case len(r.Errors) > 0:
-		return "!"
-	case r.ClientBound:
-		return "*"
+	text := ""
+	if side := r.Saturated.Mark(); side != "" {
+		text = " " + side
 	}
-	return ""
+	if len(r.Errors) > 0 {
+		text += "!"
+	}
+	return text
 }
 
 // decimal writes a count per request; what is nearly nothing is written as such.

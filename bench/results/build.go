@@ -11,18 +11,16 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// busyEnough is the share of their time that the server's CPUs must have been
-// busy for a row to tell of the server and not of the client.
-const busyEnough = 0.95
-
 // Build fills in rows and ratios from the measurements. Ratios must hold what
 // is to be compared: kind, workload, metric, head and base. published is the
 // line about the documents' figures, "" when they do not stand in the table.
 func (d *Document) Build(published string) {
-	d.Rows, d.Notes, d.Method.Steal, d.Method.Others = nil, nil, 0, 0
+	d.Rows, d.Notes, d.Method.Steal, d.Method.Others, d.Method.ServerOthers, d.Method.LoadOthers = nil, nil, 0, 0, 0, 0
 	for _, m := range d.Measurements {
 		d.Method.Steal += m.StealShare / float64(len(d.Measurements))
 		d.Method.Others += m.OthersShare / float64(len(d.Measurements))
+		d.Method.ServerOthers += m.ServerOthers / float64(len(d.Measurements))
+		d.Method.LoadOthers += m.ClientOthers / float64(len(d.Measurements))
 	}
 	var clocks []float64
 	for _, m := range d.Measurements {
@@ -111,7 +109,9 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		UserCPUMicros:         us(func(m Measurement) float64 { return m.ServerCPUNanos * m.ServerUserShare }),
 		SystemCPUMicros:       us(func(m Measurement) float64 { return m.ServerCPUNanos * (1 - m.ServerUserShare) }),
 		UserShare:             each(func(m Measurement) float64 { return m.ServerUserShare }),
+		RequestsPerCPUSecond:  each(func(m Measurement) float64 { return perCPUSecond(m) }),
 		Busy:                  each(func(m Measurement) float64 { return m.ServerBusy }).Median,
+		ClientBusy:            each(func(m Measurement) float64 { return m.ClientBusy }).Median,
 		Resident:              each(func(m Measurement) float64 { return float64(m.Resident) }).Median,
 		ResidentPerConnection: each(func(m Measurement) float64 { return m.ResidentPerConnection }),
 		HeldPerConnection:     each(func(m Measurement) float64 { return m.HeldPerConnection }),
@@ -124,10 +124,14 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		}).Median,
 		Asked: w.Connections + w.Idle, Established: math.MaxInt,
 	}
-	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a
-	// server busy. At a given rate the client is the limit on purpose.
-	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && d.Method.Rate == 0 && r.Busy < busyEnough
+	r.Saturated = Saturation(d.Method.Layout, r.Busy, r.ClientBusy)
 	for _, m := range all {
+		r.requests += m.Requests
+		r.Late += m.Late
+		r.MaxMicros = max(r.MaxMicros, float64(m.Latency.Max)/1e3)
+		r.SentLate += m.SentLate
+		r.WokeLateMicros = max(r.WokeLateMicros, float64(m.WokeLate)/1e3)
+		r.Undated += m.Undated
 		r.Unsent += m.Unsent
 		r.Reconnects += m.Reconnects
 		r.StaleDates += m.StaleDates
@@ -155,6 +159,14 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 	}
 	r.LoopConnections = spread(all)
 	return r
+}
+
+// perCPUSecond is not a number where nothing was answered.
+func perCPUSecond(m Measurement) float64 {
+	if m.RequestsPerSecond == 0 || m.ServerCPUNanos == 0 {
+		return math.NaN()
+	}
+	return 1e9 / m.ServerCPUNanos
 }
 
 // spread is how many connections each loop has, the loops in order of that in every round.

@@ -16,7 +16,7 @@ import (
 // a field changes its meaning or goes away; a new field does not raise it.
 const (
 	Schema  = "qps-ladder/bench"
-	Version = 1
+	Version = 2
 )
 
 // Complete is how a run ends that was not cut short.
@@ -81,6 +81,9 @@ type Method struct {
 	// What the CPUs in use did during all measurements together, as shares of their time.
 	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
 	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
+	// ServerOthers and LoadOthers are the same for the server's and the generator's CPUs, where those are not shared.
+	ServerOthers float64 `json:"server_others_share,omitempty"`
+	LoadOthers   float64 `json:"load_others_share,omitempty"`
 	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel
 	// tells.
 	MHz stats.Interval `json:"mhz,omitzero"`
@@ -102,14 +105,19 @@ type Server struct {
 
 // Workload is one that was used.
 type Workload struct {
-	Name         string `json:"name"`
-	Summary      string `json:"summary"`
-	Connections  int    `json:"connections"`
-	Pipeline     int    `json:"pipeline"`
-	Idle         int    `json:"idle,omitempty"`
-	Reconnect    bool   `json:"reconnect,omitempty"` // a new connection for every request
-	RequestBytes int    `json:"request_bytes"`
-	BodyBytes    int    `json:"body_bytes"`
+	Name        string `json:"name"`
+	Summary     string `json:"summary"`
+	Connections int    `json:"connections"`
+	Pipeline    int    `json:"pipeline"`
+	Idle        int    `json:"idle,omitempty"`
+	Reconnect   bool   `json:"reconnect,omitempty"` // a new connection for every request
+	// Rate is how many requests per second were due in an open loop of its own, on the workload that
+	// Repeats names, where the server was not the limit; 0 when it was measured as the whole run was.
+	Rate    float64 `json:"rate,omitempty"`
+	Repeats string  `json:"repeats,omitempty"`
+
+	RequestBytes int `json:"request_bytes"`
+	BodyBytes    int `json:"body_bytes"`
 }
 
 // Measurement is one server under one workload in one round.
@@ -130,7 +138,13 @@ type Measurement struct {
 	ServerCPUNanos  float64 `json:"server_cpu_ns_per_request"`
 	ServerUserShare float64 `json:"server_user_share"` // of ServerCPUNanos; see Method.UserSystem
 	ClientCPUNanos  float64 `json:"client_cpu_ns_per_request"`
-	ServerBusy      float64 `json:"server_busy"` // share of the time in which its CPUs were the server's or idle that was the server's
+	// ServerBusy and ClientBusy are the shares of their CPUs' time in which server and generator ran, or
+	// stood in line behind other processes. A side with fewer threads than CPUs has as many CPUs as those.
+	ServerBusy float64 `json:"server_busy"`
+	ClientBusy float64 `json:"client_busy"`
+	// ServerOthers and ClientOthers are what processes that are neither took of each side's CPUs.
+	ServerOthers float64 `json:"server_others_share,omitempty"`
+	ClientOthers float64 `json:"client_others_share,omitempty"`
 
 	// Counters are per request, from the server's own; nil without an admin
 	// listener. Gauges are not among them.
@@ -144,6 +158,10 @@ type Measurement struct {
 	LoopRequests          []int64 `json:"loop_requests,omitempty"`       // by each loop of the server
 	LoopConnections       []int64 `json:"loop_connections,omitempty"`    // of each loop while at rest
 	Unsent                uint64  `json:"unsent,omitempty"`              // due at the rate, never sent
+	Undated               uint64  `json:"undated,omitempty"`             // heads without a Date, among those looked at
+	Late                  uint64  `json:"late,omitempty"`                // answered after the end of the measured part
+	SentLate              uint64  `json:"sent_late,omitempty"`           // by the generator's own doing, see load.Result
+	WokeLate              int64   `json:"woke_late_ns,omitempty"`        // likewise
 	StealShare            float64 `json:"steal_share"`                   // of the CPUs in use
 	OthersShare           float64 `json:"others_share"`                  // likewise, neither server nor generator
 	Seconds               float64 `json:"seconds"`                       // of the measured part
@@ -167,8 +185,11 @@ type Row struct {
 	UserCPUMicros     stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
 	SystemCPUMicros   stats.Interval `json:"server_system_us_per_request"` // likewise
 	UserShare         stats.Interval `json:"server_user_share"`            // likewise
-	Busy              float64        `json:"server_busy"`
-	ClientBound       bool           `json:"client_bound"`
+	// RequestsPerCPUSecond is how many requests a second of the server's CPU time serves.
+	RequestsPerCPUSecond stats.Interval `json:"requests_per_cpu_second"`
+	Busy                 float64        `json:"server_busy"`
+	ClientBusy           float64        `json:"client_busy"`
+	Saturated            Side           `json:"saturated,omitempty"` // by the medians of the two; "" when unknown
 
 	Counters              map[string]float64 `json:"counters_per_request,omitempty"` // medians
 	SystemCalls           float64            `json:"system_calls_per_request"`
@@ -182,6 +203,13 @@ type Row struct {
 	Unsent                uint64             `json:"unsent,omitempty"`           // of all rounds
 	Reconnects            uint64             `json:"reconnects,omitempty"`       // of all rounds
 	StaleDates            uint64             `json:"stale_dates,omitempty"`      // of all rounds
+	Undated               uint64             `json:"undated,omitempty"`          // of all rounds: heads without a Date
+	Late                  uint64             `json:"late,omitempty"`             // of all rounds: answered after the end of the measured part
+	MaxMicros             float64            `json:"max_us,omitempty"`           // the longest latency of all rounds
+	SentLate              uint64             `json:"sent_late,omitempty"`        // of all rounds: by the generator's own doing
+	WokeLateMicros        float64            `json:"woke_late_us,omitempty"`     // by how much the generator was behind its time at most
+
+	requests uint64 // of all rounds
 
 	Asked       int               `json:"connections_asked"`
 	Established int               `json:"connections_established"` // the least of all rounds

@@ -71,17 +71,18 @@ func (d *Document) remark(published string) {
 		d.note("Disturbed: the hypervisor took %.1f%% of the CPUs' time.", 100*m.Steal)
 	}
 	if m.Others >= disturbed {
-		text := fmt.Sprintf("Disturbed: other processes used %s of the CPUs' time.", percent(m.Others))
+		text := fmt.Sprintf("Disturbed: other processes used %s of the CPUs' time", percent(m.Others))
+		if m.Layout == Split {
+			text += fmt.Sprintf(", %s of the server's and %s of the generator's", percent(m.ServerOthers), percent(m.LoadOthers))
+		}
+		text += "."
 		if m.Others >= useless {
 			text += " That is too much for figures to go by: measure again on a quiet machine."
 		}
 		d.note("%s", text)
 	}
-	for _, r := range d.Rows {
-		if r.ClientBound {
-			d.note("* Client-bound: %s on %s kept its CPUs only %.0f%% busy; the generator was the limit. Server CPU per request still counts.", r.Server, r.Workload, 100*r.Busy)
-		}
-	}
+	d.noteSaturation()
+	d.noteGenerator()
 	for _, r := range d.Rows {
 		silent := 0
 		for _, m := range d.of(r.Server, r.Workload) {
@@ -97,6 +98,9 @@ func (d *Document) remark(published string) {
 		}
 		if r.StaleDates > 0 && r.Workload == d.Workloads[0].Name {
 			d.note("%s sends a Date that is not the time: work that the others do is left out.", r.Server)
+		}
+		if r.Undated > 0 && r.Workload == d.Workloads[0].Name {
+			d.note("%s sends no Date: work that the others do is left out.", r.Server)
 		}
 	}
 	for _, line := range d.Remarks {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,6 +37,24 @@ func processTicks(pid int) (user, system int64, err error) {
 		system, err = strconv.ParseInt(fields[12], 10, 64)
 	}
 	return user, system, err
+}
+
+// inLine is how long the threads of a process have stood ready and waited for a CPU so far: the second
+// field of schedstat, see "Scheduler Statistics" in the kernel's documentation. 0 where the kernel does
+// not tell.
+func inLine(pid int) (sum time.Duration) {
+	if pid == 0 {
+		return 0
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, task := range tasks {
+		b, _ := os.ReadFile(task)
+		if f := strings.Fields(string(b)); len(f) >= 2 {
+			ns, _ := strconv.ParseInt(f[1], 10, 64)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
 }
 
 // resident is the resident memory of a process in bytes, see proc_pid_statm(5).

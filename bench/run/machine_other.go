@@ -3,6 +3,8 @@
 package run
 
 import (
+	"time"
+
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -16,6 +18,8 @@ func (a cpuTicks) less(cpuTicks) cpuTicks { return a }
 func processTicks(int) (user, system int64, err error) { return 0, 0, netpoll.ErrUnsupported }
 
 func resident(int) (int64, error) { return 0, netpoll.ErrUnsupported }
+
+func inLine(int) time.Duration { return 0 }
 
 func readCPUs([]int) (cpuTicks, error) { return cpuTicks{}, netpoll.ErrUnsupported }
 

@@ -51,7 +51,7 @@ func TestMeasureOnce(t *testing.T) {
 func TestSlowServerIsRankedSlower(t *testing.T) {
 	b := bench(t)
 	const rounds = 2 * stats.MinimumRounds // on a starved machine some may pass without an answer, which are in no ratio
-	b.Rounds = rounds
+	b.Rounds, b.NoRepeat = rounds, true
 	b.Pair(rig(t, "good"), rig(t, "slow"), hello(t, 4))
 	var told []Progress
 	b.Progress = func(p Progress) { told = append(told, p) }

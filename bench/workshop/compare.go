@@ -89,7 +89,7 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 // warnings are the notes of a run that make its figures doubtful, without their marks.
 func warnings(notes []string) (doubtful []string) {
 	for _, note := range notes {
-		if strings.HasPrefix(note, "Disturbed: ") || strings.HasPrefix(note, "* Client-bound: ") || strings.HasPrefix(note, "! ") {
+		if results.Doubtful(note) {
 			doubtful = append(doubtful, strings.TrimLeft(note, "*! "))
 		}
 	}

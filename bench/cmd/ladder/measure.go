@@ -109,7 +109,7 @@ func (h *measuring) bench(cmd *cobra.Command) (*run.Bench, error) {
 	}
 	b := &run.Bench{
 		Rounds: h.rounds, Time: h.time, Warmup: h.warmup, Duration: h.duration, Layout: h.layout,
-		Workers: h.workers, Generator: h.generator, Command: own, Seed: h.seed, Rate: h.rate,
+		Workers: h.workers, Generator: h.generator, Command: own, Seed: h.seed, Rate: h.rate, NoRepeat: h.quick,
 	}
 	return b, nil
 }
