@@ -470,3 +470,31 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, "1.23 s", latency(1234567))
 	require.Equal(t, "–", latency(0))
 }
+
+func TestFactsOfTheMachineStandInTheReport(t *testing.T) {
+	d := sample(6)
+	d.Machine.CongestionControl, d.Machine.ClockSource, d.Machine.Topology = "bbr", "tsc", "2 CPUs, 1 core"
+	d.Build("")
+	var markdown, page bytes.Buffer
+	Markdown(&markdown, d)
+	require.NoError(t, HTML(&page, d))
+	for _, want := range []string{"Congestion control: bbr", "Clock source: tsc", "Topology: 2 CPUs, 1 core"} {
+		require.Contains(t, markdown.String(), "- "+want+"\n")
+		name, value, _ := strings.Cut(want, ": ")
+		require.Contains(t, page.String(), "<dt>"+name+"</dt><dd>"+value+"</dd>")
+	}
+	require.Contains(t, strings.Join(d.Notes, "\n"), "congestion control is bbr, which paces")
+	require.NotContains(t, markdown.String(), "Tickless")
+}
+
+// At a rate requests per second are known beforehand: a table of what differs stands in their place.
+func TestAtARate(t *testing.T) {
+	d := sample(6)
+	d.Ratios, d.Method.Rate = nil, 1000
+	d.Build("")
+	var out bytes.Buffer
+	Text(&out, d)
+	require.Regexp(t, `At 1,000 requests per second, hello`, out.String())
+	require.Regexp(t, `0 naive +8\.00 +1\.20 ms +2\.00 ms +3\.00 ms`, out.String())
+	require.NotContains(t, out.String(), "\nRequests per second\n")
+}

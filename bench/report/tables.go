@@ -50,6 +50,9 @@ func Markdown(out io.Writer, run *results.Document) {
 	for _, note := range d.Notes {
 		fmt.Fprintf(out, "- %s\n", note)
 	}
+	for _, fact := range d.Machine.Facts() {
+		fmt.Fprintf(out, "- %s: %s\n", fact[0], fact[1])
+	}
 	for _, weakness := range d.Machine.Mitigations {
 		fmt.Fprintf(out, "- Kernel mitigation: %s\n", weakness)
 	}
@@ -76,6 +79,11 @@ func (d view) sections(all bool) []section {
 	} else {
 		out = append(out, d.matrix()...)
 	}
+	for _, w := range d.Workloads {
+		if rate := cmp.Or(w.Rate, d.Method.Rate); rate > 0 {
+			out = append(out, d.atRate(w, rate))
+		}
+	}
 	out = append(out, d.pairs(all), d.saturation(all))
 	for _, w := range d.Workloads {
 		first := w.Name == d.Workloads[0].Name
@@ -100,6 +108,9 @@ const matrixColumns = 5
 
 // matrix is requests per second of all servers on all workloads, in tables that fit a terminal.
 func (d view) matrix() (out []section) {
+	if d.Method.Rate > 0 {
+		return nil
+	}
 	for chunk := range slices.Chunk(d.closed(), matrixColumns) {
 		s := section{title: "Requests per second", header: table.Row{"server"}, left: 1}
 		for _, w := range chunk {
@@ -293,6 +304,17 @@ func (d view) pairs(all bool) section {
 		}
 	}
 	return s
+}
+
+// atRate is what servers do that all have the same to do.
+func (d view) atRate(w results.Workload, rate float64) section {
+	s := section{
+		title:  fmt.Sprintf("At %s requests per second, %s", console.Thousands(rate), cmp.Or(w.Repeats, w.Name)),
+		header: table.Row{"server", "CPU µs", "p50", "p99", "p99.9", "max", "saturated"}, left: 1,
+	}
+	return d.each(w, s, func(r results.Row) table.Row {
+		return table.Row{fmt.Sprintf("%.2f", r.ServerCPUMicros.Median), latency(r.P50Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median), latency(r.MaxMicros), r.Saturated}
+	})
 }
 
 // saturation is which side was at its limit in every row, and what has to be known beside a ratio of

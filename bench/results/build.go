@@ -163,8 +163,11 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 
 // perCPUSecond is not a number where nothing was answered.
 func perCPUSecond(m Measurement) float64 {
-	if m.RequestsPerSecond == 0 || m.ServerCPUNanos == 0 {
+	switch {
+	case m.RequestsPerSecond == 0:
 		return math.NaN()
+	case m.ServerCPUNanos == 0:
+		return 0
 	}
 	return 1e9 / m.ServerCPUNanos
 }

@@ -59,6 +59,27 @@ type Machine struct {
 
 	Governor string `json:"governor,omitempty"` // what decides on the frequency of the CPUs in use, when the kernel tells
 	Battery  bool   `json:"battery,omitempty"`  // no mains supply is connected
+
+	// What the network and the scheduler are set to, as the kernel names it.
+	CongestionControl string `json:"congestion_control,omitempty"` // of TCP: bbr paces what it sends, on the loopback too
+	QueueDiscipline   string `json:"queue_discipline,omitempty"`   // the default one of network interfaces
+	Tickless          string `json:"tickless,omitempty"`           // which CPUs run without a timer tick: "idle", or "idle, and 2-3 when busy"
+	SMT               string `json:"smt,omitempty"`                // "on", "off", "notsupported", "notimplemented"
+	Topology          string `json:"topology,omitempty"`           // of the CPUs that this process may use
+	ClockSource       string `json:"clock_source,omitempty"`       // what time is read from
+}
+
+// Facts are what is known of the machine beside its CPU, kernel and Go, as names and what they are.
+func (m Machine) Facts() (facts [][2]string) {
+	for _, f := range [][2]string{
+		{"Congestion control", m.CongestionControl}, {"Queueing discipline", m.QueueDiscipline}, {"Clock source", m.ClockSource},
+		{"Topology", m.Topology}, {"SMT", m.SMT}, {"Tickless", m.Tickless},
+	} {
+		if f[1] != "" {
+			facts = append(facts, f)
+		}
+	}
+	return facts
 }
 
 // Method is how it was measured.

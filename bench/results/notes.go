@@ -103,6 +103,9 @@ func (d *Document) remark(published string) {
 			d.note("%s sends no Date: work that the others do is left out.", r.Server)
 		}
 	}
+	if d.Machine.CongestionControl == "bbr" {
+		d.note("TCP's congestion control is bbr, which paces what it sends, on the loopback too; most machines have cubic or reno, which do not. \"sysctl net.ipv4.tcp_congestion_control=reno\" as root gives their figures.")
+	}
 	for _, line := range d.Remarks {
 		d.note("%s", line)
 	}
@@ -256,6 +259,10 @@ func (d *Document) different(old *Document) []string {
 	}
 	if old.Machine.Battery != d.Machine.Battery {
 		say("on battery: %t then, %t now", old.Machine.Battery, d.Machine.Battery)
+	}
+	oldFacts, facts := old.Machine.Facts(), d.Machine.Facts()
+	if len(oldFacts) > 0 && !slices.Equal(oldFacts, facts) {
+		say("the machine's settings: %v then, %v now", oldFacts, facts)
 	}
 	if old.Machine.Go != d.Machine.Go {
 		say("Go: %s then, %s now", old.Machine.Go, d.Machine.Go)

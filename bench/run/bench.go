@@ -7,6 +7,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -57,6 +58,7 @@ type Bench struct {
 	// NoRepeat leaves out the repeat at a fixed rate of what was compared where the server was not the limit.
 	NoRepeat bool
 
+	networks      map[string]*network // those that are open, by their kind
 	presence      *presence
 	showPublished bool // what is published stands beside the figures
 }
@@ -118,6 +120,15 @@ func (b *Bench) Run(ctx context.Context) (*results.Document, error) {
 	if accounted() {
 		d.Method.UserSystem = results.Accounted
 	}
+	closeNetworks, err := b.openNetworks()
+	defer func() {
+		if closeErr := closeNetworks(); closeErr != nil {
+			b.Remarks = append(b.Remarks, "A network was not removed: "+firstLine(closeErr.Error()))
+		}
+	}()
+	if err != nil {
+		return d, err
+	}
 	b.list(d)
 	begin := time.Now()
 	err = b.rounds(ctx, d, begin)
@@ -141,6 +152,29 @@ func (b *Bench) Run(ctx context.Context) (*results.Document, error) {
 	}
 	d.Build(note)
 	return d, err
+}
+
+// openNetworks opens those that servers are in.
+func (b *Bench) openNetworks() (closeAll func() error, err error) {
+	b.networks = map[string]*network{}
+	closeAll = func() (err error) {
+		for _, n := range b.networks {
+			err = errors.Join(err, n.close())
+		}
+		return err
+	}
+	for _, item := range b.Items {
+		kind := item.Server.Network
+		if kind == "" || kind == Loopback || b.networks[kind] != nil {
+			continue
+		}
+		n, err := openNetwork(kind)
+		if err != nil {
+			return closeAll, err
+		}
+		b.networks[kind] = n
+	}
+	return closeAll, nil
 }
 
 // list names the servers and workloads in the order of their first appearance.

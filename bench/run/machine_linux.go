@@ -156,6 +156,7 @@ func describe(m *results.Machine) {
 		m.Governor = governor(cpus)
 	}
 	m.Battery = onBattery(powerFolder)
+	describeKernel(m)
 	var memory unix.Sysinfo_t
 	if unix.Sysinfo(&memory) == nil {
 		m.MemoryBytes = int64(memory.Totalram) * int64(memory.Unit)

@@ -83,7 +83,11 @@ func (b *Bench) lookIdle(ctx context.Context, s *harness.Server, w workload.Work
 // process is left when it returns.
 func (b *Bench) measure(ctx context.Context, item Item) (m results.Measurement, err error) {
 	m = results.Measurement{Server: item.Server.Name, Workload: item.name()}
-	s, err := Start(ctx, item.Server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
+	server, reach := item.Server, func(address string) string { return address }
+	if n := b.networks[server.Network]; n != nil {
+		server, reach = n.inside(server), n.reach
+	}
+	s, err := Start(ctx, server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
 	if err != nil {
 		return m, err
 	}
@@ -96,7 +100,7 @@ func (b *Bench) measure(ctx context.Context, item Item) (m results.Measurement, 
 	if cmp.Or(item.Generator, b.Generator) == Wrk {
 		result, before, after, err = b.wrk(ctx, s, item.Workload)
 	} else {
-		result, before, after, err = b.embedded(ctx, s, item.Workload, cmp.Or(item.Rate, b.Rate))
+		result, before, after, err = b.embedded(ctx, s, reach(s.Ready.Address), item.Workload, cmp.Or(item.Rate, b.Rate))
 	}
 	if err != nil {
 		return m, b.blame(ctx, s, err)
@@ -123,13 +127,13 @@ func (b *Bench) blame(ctx context.Context, s *harness.Server, err error) error {
 
 // embedded drives s with the generator of this project, a process of its own.
 // The server is read while all connections are open and at rest.
-func (b *Bench) embedded(ctx context.Context, s *harness.Server, w workload.Workload, rate float64) (result load.Result, before, after reading, err error) {
+func (b *Bench) embedded(ctx context.Context, s *harness.Server, address string, w workload.Workload, rate float64) (result load.Result, before, after reading, err error) {
 	more := []string{"--server-pid", strconv.Itoa(s.PID())}
 	if rate > 0 {
 		more = append(more, "--rate", strconv.FormatFloat(rate, 'f', -1, 64))
 	}
 	g, err := OpenGenerator(ctx, Drive{
-		Command: b.Command, CPUs: b.place.Load, Address: s.Ready.Address, Workload: w, Threads: b.loadThreads(w),
+		Command: b.Command, CPUs: b.place.Load, Address: address, Workload: w, Threads: b.loadThreads(w),
 		Warmup: b.Warmup, Duration: b.duration(w), More: more,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -69,6 +70,25 @@ func (b *Bench) repeat(d *results.Document) bool {
 	d.Ratios = b.Ratios
 	b.Items, b.Rounds = items, max(min(d.Method.Rounds, stats.MinimumRounds), d.Method.Rounds/2)
 	return true
+}
+
+// HalfOfCapacity is half of what a server serves on a workload in a closed loop: a rate at which those
+// that are faster can be compared with it.
+func (b *Bench) HalfOfCapacity(ctx context.Context, s Server, w workload.Workload) (float64, error) {
+	const looks = 3
+	var served []float64
+	for range looks {
+		m, err := b.measure(ctx, Item{Server: s, Workload: w})
+		if err != nil {
+			return 0, err
+		}
+		served = append(served, m.RequestsPerSecond)
+	}
+	rate := roundDown(ofCapacity * stats.Median(served))
+	if rate < 1 {
+		return 0, fmt.Errorf("%s did not answer on %s", s.Name, w.Name)
+	}
+	return rate, nil
 }
 
 // atRate are the items of the servers on a workload, at a rate.

@@ -149,6 +149,7 @@ type job struct {
 	progress  *progress
 	workloads []workload.Workload
 	json      jsonFile
+	network   string // of compare
 }
 
 // begin makes a job of the flags and a list of workloads, which may be empty, and finds what would
