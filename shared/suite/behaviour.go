@@ -322,13 +322,14 @@ func panicRoute(t T, p Program) {
 	}
 }
 
-// settled waits until the server is as it was when it had so many descriptors and no connection.
+// settled waits until the server has no connection, and no more descriptors than when it had none before. It may have fewer: the
+// one that asks for the counters comes back over a connection of its own now and then.
 func (s *Server) settled(t T, files int) {
 	t.Helper()
 	s.expectServed(t)
 	reading := s.AwaitConnections(t, 0)
 	require.Zero(t, reading.Total.HeldBytes, "buffers are held, but there is no connection")
-	s.Await(t, fmt.Sprintf("%d open descriptors", files), func(harness.Reading) bool { return s.files(t) == files })
+	s.Await(t, fmt.Sprintf("%d open descriptors at most", files), func(harness.Reading) bool { return s.files(t) <= files })
 }
 
 // settledFiles is the number of descriptors at rest, after everything that is opened once was opened.

@@ -243,10 +243,11 @@ func overlapUnderLoad(t T, p Program) {
 		return // it refuses -overlap
 	}
 	// The last has more listeners than the one before it. With fewer, a few connections may be reset.
-	for i, flags := range [][]string{
-		{"-workers 2", "-workers 2", "-workers 2", "-workers 2"},
+	all := [][]string{
 		{"-workers 2 -acceptor", "-workers 1", "-workers 3", "-workers 4"},
-	} {
+		{"-workers 2", "-workers 2", "-workers 2", "-workers 2"},
+	}
+	for i, flags := range thorough(all, all[:1]) {
 		start := func(address, flags string) *Server {
 			return p.Start(t, append(strings.Fields(flags), "-addr", address, "-overlap", "-grace", "20s")...)
 		}
