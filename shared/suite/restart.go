@@ -43,6 +43,9 @@ func (c *client) untilEnd() error {
 // give them twice as long.
 const inTime = 100 * time.Millisecond
 
+// newcomersRest is how long each newcomer waits before the next: they are not to be all that the machine does.
+var newcomersRest = thorough(0, 2*time.Millisecond)
+
 // newcomers connect, ask once and go, until stop. Whoever gets a byte gets a whole answer. It returns how many were
 // answered, and how many had their connection ended or reset before any byte though they had asked in time.
 func newcomers(address string, clients int, stop <-chan struct{}) (wait func() (answered, unanswered int64, err error)) {
@@ -57,6 +60,7 @@ func newcomers(address string, clients int, stop <-chan struct{}) (wait func() (
 					return
 				default:
 				}
+				time.Sleep(newcomersRest)
 				began := time.Now()
 				c, err := connect(address)
 				if err != nil {
@@ -123,7 +127,7 @@ func stopUnderLoad(t T, p Program) {
 // answered too, the last one with Connection: close.
 func stopWithInputUnread(t T, p Program) {
 	const requests = 2000 // more than a read buffer holds
-	s := p.Start(t, "-grace", "30s")
+	s := p.Start(t, "-grace", "30s", "-write-timeout", "1h")
 	c := dial(t, s)
 	c.send(t, largest)
 	require.NoError(t, c.AwaitFirst())

@@ -156,7 +156,7 @@ func awaitStuck(t T, s *Server, requests uint64) harness.Reading {
 // What is held for a client that does not read is one copy of a body that its request brought and none of one that stays; and
 // what a loop holds for the next answer, when that client has gone, is little.
 func heldForStuckClients(t T, p Program) {
-	s := p.Start(t, "-workers", "1")
+	s := p.Start(t, "-workers", "1", "-write-timeout", "1h")
 	before := levelAtRest(t, s)
 	atRest := s.Counters(t)
 
@@ -215,7 +215,7 @@ func largeUploadLetGo(t T, p Program) {
 // A hundred clients that ask for a large answer and do not read cost the server little, and nobody else his service.
 func manyNeverRead(t T, p Program) {
 	const clients = 100
-	s := p.Start(t, "-grace", "500ms")
+	s := p.Start(t, "-grace", "500ms", "-write-timeout", "1h")
 	s.expectServed(t)
 	start := s.Counters(t)
 	for range clients {
@@ -246,7 +246,7 @@ func stalledReaders(t T, p Program) {
 	const limit = 500 * time.Millisecond
 	s := p.Start(t, "-write-timeout", limit.String())
 	before := levelAtRest(t, s)
-	for range 2 {
+	for range thorough(2, 1) {
 		c := dial(t, s)
 		for attempts := 1; ; attempts++ {
 			paused, err := c.readSteadily(3*limit, limit/10)
