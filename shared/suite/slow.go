@@ -213,6 +213,7 @@ func (s *Server) tryTakeSlowly(request string, want []Expected, says func(taken 
 	if err := c.Send(request); err != nil {
 		return 0, err
 	}
+	pause = time.Since(c.Opened)
 	var taken bytes.Buffer
 	c.TCP.SetReadDeadline(time.Now().Add(c.Timeout))
 	for start := time.Now(); taken.Len() < slowBytes; {
