@@ -203,6 +203,7 @@ func largeUploadLetGo(t T, p Program) {
 	before := levelAtRest(t, s)
 	held := s.Counters(t).Total.HeldBytes
 	c := dial(t, s)
+	c.Timeout = 3 * patience // for a lot of bytes
 	body := strings.Repeat("0123456789abcdef", size/16)
 	require.NoError(t, exchangeOn(c, fmt.Appendf(nil, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, body), echoed(body)))
 	s.Await(t, "the buffers to be given back", func(r harness.Reading) bool { return r.Total.HeldBytes <= held+keptByLoops })
