@@ -43,6 +43,9 @@ func (c *client) untilEnd() error {
 // give them twice as long.
 const inTime = 100 * time.Millisecond
 
+// someLoad is how many requests tell that a server is in use.
+var someLoad = thorough[uint64](250, 50)
+
 // newcomersRest is how long each newcomer waits before the next: they are not to be all that the machine does.
 var newcomersRest = thorough(0, 2*time.Millisecond)
 
@@ -110,7 +113,7 @@ func stopUnderLoad(t T, p Program) {
 				c.Close()
 			})
 		}
-		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 500 })
+		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 2*someLoad })
 		s.Stop(t)
 		close(stop)
 		group.Wait()
@@ -155,7 +158,7 @@ func restartUnderLoad(t T, p Program) {
 	stop := make(chan struct{})
 	wait := newcomers(s.Ready.Address, 4, stop)
 	for range 3 {
-		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 100 })
+		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > someLoad })
 		s.Stop(t)
 		s = p.Start(t, "-addr", s.Ready.Address, "-grace", "20s")
 	}
@@ -194,10 +197,10 @@ func overlapAt(t T, p Program, host string, flags []string) {
 	come(10)
 	stop := make(chan struct{})
 	wait := newcomers(old.Ready.Address, 2, stop)
-	old.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 100 })
+	old.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > someLoad })
 	young := p.Start(t, append(flags, "-addr", old.Ready.Address)...)
 	require.Equal(t, old.Ready.Address, young.Ready.Address)
-	young.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 100 })
+	young.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > someLoad })
 	close(stop)
 	answered, unanswered, err := wait()
 	require.NoError(t, err)
@@ -259,7 +262,7 @@ func overlapUnderLoad(t T, p Program) {
 		stop := make(chan struct{})
 		wait := newcomers(s.Ready.Address, 16, stop)
 		load := func() {
-			s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 500 })
+			s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 2*someLoad })
 		}
 		load()
 		for _, flags := range flags[1:] {

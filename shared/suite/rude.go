@@ -199,7 +199,7 @@ func heldForStuckClients(t T, p Program) {
 // place in what a loop uses again and again.
 func largeUploadLetGo(t T, p Program) {
 	const size = 3 * heapSlack / 2
-	s := p.Start(t, "-workers", "1", "-max-body", fmt.Sprint(size))
+	s := p.Start(t, "-workers", "1", "-max-body", fmt.Sprint(size), "-body-timeout", "1h", "-write-timeout", "1h")
 	before := levelAtRest(t, s)
 	held := s.Counters(t).Total.HeldBytes
 	c := dial(t, s)
