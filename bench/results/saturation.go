@@ -122,12 +122,20 @@ const late = "* The generator was late: "
 // noteGenerator says where the generator fell behind its own time, which makes latencies worse that
 // are not the server's. A millisecond is a scheduler's turn.
 func (d *Document) noteGenerator() {
-	const worthIt, share = 5e3, 0.01 // microseconds; of the requests
+	const worthIt, share, named = 5e3, 0.01, 3 // microseconds; of the requests; servers in the note
+	var texts []string
 	for _, r := range d.Rows {
 		if r.WokeLateMicros < worthIt && float64(r.SentLate) <= share*float64(r.requests) {
 			continue
 		}
-		d.note("%sby up to %.1f ms with %s on %s, where it sent %.1f%% of the requests late though a connection was free. The latencies have that in them.",
-			late, r.WokeLateMicros/1e3, Label(r.Server), r.Workload, 100*float64(r.SentLate)/max(1, float64(r.requests)))
+		texts = append(texts, fmt.Sprintf("%s on %s, up to %.1f ms and for %.1f%% of the requests",
+			Label(r.Server), r.Workload, r.WokeLateMicros/1e3, 100*float64(r.SentLate)/max(1, float64(r.requests))))
 	}
+	if len(texts) == 0 {
+		return
+	}
+	if more := len(texts) - named; more > 0 {
+		texts = append(texts[:named], fmt.Sprintf("and %d more", more))
+	}
+	d.note("%sit was behind its time, though connections were free, with %s. The latencies have that in them, and it is not the server's.", late, strings.Join(texts, "; "))
 }
