@@ -163,10 +163,10 @@ func (d view) each(w results.Workload, s section, row func(results.Row) table.Ro
 func (d view) latencies(w results.Workload) section {
 	s := section{
 		title:  "Latency and CPU time on " + w.Name + " (user, system: " + cmp.Or(d.Method.UserSystem, results.Ticks) + ")",
-		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "max", "late", "user µs", "system µs"}, left: 1,
+		header: table.Row{"stage", "p50", "p90", "p99", "p99.9", "user µs", "system µs"}, left: 1,
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
-		return table.Row{latency(r.P50Micros.Median), latency(r.P90Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median), latency(r.MaxMicros), console.Thousands(float64(r.Late)),
+		return table.Row{latency(r.P50Micros.Median), latency(r.P90Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median),
 			fmt.Sprintf("%.2f", r.UserCPUMicros.Median), fmt.Sprintf("%.2f", r.SystemCPUMicros.Median)}
 	})
 }
@@ -192,22 +192,22 @@ func (d view) counters(w results.Workload) section {
 // memory is what a server holds, and how many connections there truly were.
 func (d view) memory(w results.Workload) section {
 	s := section{
-		title:  "Memory and connections on " + w.Name,
-		header: table.Row{"stage", "GC/s", "resident", "connections"}, left: 1,
+		title:  "Memory, connections and what came late on " + w.Name,
+		header: table.Row{"stage", "GC/s", "resident", "connections", "late", "longest"}, left: 1,
 	}
 	if w.Idle > 0 {
 		s.title += ", with bytes per connection"
 		s.header = append(s.header, "resident", "Go heap", "buffers")
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
-		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), console.Thousands(float64(r.Established))}
+		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), console.Thousands(float64(r.Established)), console.Thousands(float64(r.Late)), latency(r.MaxMicros)}
 		if r.Counters == nil {
 			row[0] = "–"
 		}
 		if w.Idle > 0 {
 			row = append(row, console.Thousands(r.ResidentPerConnection.Median), "–", "–")
 			if r.Counters != nil {
-				row[4], row[5] = console.Thousands(r.HeapPerConnection.Median), console.Thousands(r.HeldPerConnection.Median)
+				row[6], row[7] = console.Thousands(r.HeapPerConnection.Median), console.Thousands(r.HeldPerConnection.Median)
 			}
 		}
 		return row

@@ -12,6 +12,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // The networks between generator and server.
@@ -197,7 +198,7 @@ func (n *network) reach(address string) string {
 // network to the loopback, and of each server to the first on the same network.
 func (b *Bench) OverNetworks(servers []Server, workloads []workload.Workload) {
 	over := func(s Server, kind string) Server {
-		s.Name, s.Network = s.Name+" over "+kind, kind
+		s.Name, s.Network = harness.ShortName(s.Name)+" over "+kind, kind
 		return s
 	}
 	for _, w := range workloads {

@@ -45,7 +45,7 @@ func (b *builder) rateTable() (string, error) {
 		return missing, err
 	}
 	w := d.Workloads[0].Name
-	g := newGrid("numbers", fmt.Sprintf("%s, %s a second", html.EscapeString(w), thousands(d.Method.Rate)), "server CPU", "p50", "p99", "p99.9", "CPU to "+html.EscapeString(harness.ShortName(d.Servers[0].Name)))
+	g := newGrid("numbers", fmt.Sprintf("%s, %s a second", html.EscapeString(w), console.Thousands(d.Method.Rate)), "server CPU", "p50", "p99", "p99.9", "CPU to "+html.EscapeString(harness.ShortName(d.Servers[0].Name)))
 	for _, s := range d.Servers {
 		r, ok := d.Row(s.Name, w)
 		if !ok || d.IsTwin(s.Name) {
@@ -84,7 +84,7 @@ func (b *builder) networkTable() (string, error) {
 					ratio = spoken(x.Ratio, false)
 				}
 			}
-			g.row(html.EscapeString(w.Name+", "+shortStage(s.Name)), thousands(r.RequestsPerSecond.Median), ratio, microseconds(r.ServerCPUMicros.Median), html.EscapeString(string(r.Saturated)))
+			g.row(html.EscapeString(w.Name+", "+shortStage(s.Name)), console.Thousands(r.RequestsPerSecond.Median), ratio, microseconds(r.ServerCPUMicros.Median), html.EscapeString(string(r.Saturated)))
 		}
 	}
 	return g.String() + madeBy(d), nil
