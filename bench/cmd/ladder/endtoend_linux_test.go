@@ -176,7 +176,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 		name := "progression-" + theme + ".svg"
 		require.NotEqual(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name))
 	}
-	for _, name := range []string{"split.json", "peers.json", "ablation.json", "where.json"} {
+	for _, name := range []string{"shared.json", "peers.json", "ablation.json", "where.json"} {
 		require.Equal(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name), "was not to be measured")
 	}
 
@@ -202,7 +202,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 func TestRefreshOfEachPart(t *testing.T) {
 	testenv.Slow(t)
 	for part, files := range map[string][]string{
-		"split":    {"split.json"},
+		"shared":   {"shared.json"},
 		"peers":    {"peers.json"},
 		"ablation": {"ablation.json"},
 		"profiles": {"where.json", "profiles/stage0.folded", "profiles/stage5.folded"},
