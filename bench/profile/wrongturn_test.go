@@ -132,7 +132,7 @@ func TestVerdicts(t *testing.T) {
 	require.Contains(t, verdict(level, level, 0.01), "what was to be expected")
 	require.Contains(t, verdict(level, level, 0.01), "differs by up to 1.0% in requests per second")
 	require.Contains(t, verdict(slower, dearer, 0.01), "This machine says otherwise")
-	require.Contains(t, verdict(slower, dearer, 0.2), "no larger than noise")
+	require.Contains(t, verdict(slower, dearer, 0.2), "what was to be expected", "within the floor")
 	j.turn.Expect = expectWorse
 	require.Contains(t, verdict(slower, dearer, 0.01), "what was to be expected")
 	require.Contains(t, verdict(level, dearer, 0.01), "what was to be expected")
