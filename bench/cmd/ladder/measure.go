@@ -62,7 +62,7 @@ var layouts = []string{results.CoLocated, results.Split, results.Shared}
 
 const (
 	quickTime     = 40 * time.Second
-	quickDuration = 220 * time.Millisecond
+	quickDuration = 200 * time.Millisecond
 	quickWarmup   = 60 * time.Millisecond
 )
 
