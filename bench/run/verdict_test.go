@@ -67,7 +67,7 @@ func told(d *results.Document) (verdicts, intervals int) {
 // interval alone a third of such tables has one or more, since there are so many of them; with the
 // noise floor hardly any.
 func TestTablesOfTheSameServerTellNoDifference(t *testing.T) {
-	const tables, seed = 60, 13
+	const tables, seed = 100, 13
 	t.Logf("seed %d", seed)
 	same := func(string, string) float64 { return 1 }
 	for name, noise := range noises {
