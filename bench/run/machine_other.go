@@ -23,6 +23,10 @@ func inLine(int) time.Duration { return 0 }
 
 func readCPUs([]int) (cpuTicks, error) { return cpuTicks{}, netpoll.ErrUnsupported }
 
+func readCores([]int) cores { return nil }
+
+func switches(int) (contextSwitches, error) { return contextSwitches{}, netpoll.ErrUnsupported }
+
 func useCPUs([]int) error { return netpoll.ErrUnsupported }
 
 func describe(*results.Machine) {}

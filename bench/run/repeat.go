@@ -68,6 +68,7 @@ func (b *Bench) repeat(d *results.Document) bool {
 		return false
 	}
 	d.Ratios = b.Ratios
+	b.Half = nil // the repeat has all in every round
 	b.Items, b.Rounds = items, max(min(d.Method.Rounds, stats.MinimumRounds), d.Method.Rounds/2)
 	return true
 }

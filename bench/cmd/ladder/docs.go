@@ -156,7 +156,7 @@ func newDocsRefresh() *cobra.Command {
 		Long: `Measure anew every figure that the documentation quotes, into docs/data:
 
   ladder     what make ladder measures
-  split      stage1 beside stage0, the generator on a CPU of its own
+  shared     stage1 beside stage0, on one CPU together with the generator
   peers      stage5 beside the servers of other libraries
   rate       every stage at one rate, half of what stage0 can serve
   network    stages 4 and 5 over loopback, veth pair and bridge (needs root)
@@ -188,7 +188,7 @@ Let nothing else run meanwhile. It takes about twenty minutes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, rate, network, ablation, profiles")
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, shared, peers, rate, network, ablation, profiles")
 	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")
