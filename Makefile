@@ -63,8 +63,8 @@ else
 help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a, " [|] "); printf "  make %-23s %s\n", a[1], a[2]}' $(firstword $(MAKEFILE_LIST))
 
 ### Measure. WORKLOAD=browser, QUICK=1 and ARGS pass through
-## ladder | all six stages measured side by side: 3 minutes
-## ladder QUICK=1 | a first table, in 40 seconds
+## ladder | all six stages measured side by side: 4 minutes
+## ladder QUICK=1 | a first table, in 45 seconds
 ## ladder LOAD=wrk | with wrk in place of the built-in load generator
 ladder: ; $(tool) run $(if $(LOAD),--load $(LOAD)) $(quick)
 ## compare A=2 B=3 | one stage against another
@@ -150,7 +150,7 @@ diff:
 	case $$? in 0) echo "no difference" ;; 1 | 141) ;; *) exit 2 ;; esac
 
 ### Everything
-## test | all tests, in under 5 minutes on 2 CPUs; so does make check without N
+## test | all tests, in 3 minutes on 2 CPUs; so does make check without N
 test: ; $(GO) test $(ARGS) ./...
 ## race | race detector on all tests; needs a C compiler
 race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...

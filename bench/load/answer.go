@@ -3,8 +3,10 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,7 +20,10 @@ type head struct {
 	status int   // 100 to 999
 	length int64 // of the body
 	close  bool  // the server closes after this answer
-	date   int64 // seconds since 1970, 0 when there is none or it is not understood
+	date   int64 // seconds since 1970, 0 without one that is understood
+	dated  bool  // there is a Date
+	// mediaType is what Content-Type says without parameters; it lies in the bytes that were parsed.
+	mediaType []byte
 }
 
 var endOfHead = []byte("\r\n\r\n")
@@ -63,9 +68,12 @@ func parseHead(b []byte) (h head, ok bool, err error) {
 			}
 			h.length = int64(n)
 		case bytes.EqualFold(name, []byte("Date")):
+			h.dated = true
 			if at, err := time.Parse(http.TimeFormat, string(value)); err == nil {
 				h.date = at.Unix()
 			}
+		case bytes.EqualFold(name, []byte("Content-Type")):
+			h.mediaType, _, _ = bytes.Cut(value, []byte(";"))
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			return head{}, false, fmt.Errorf("Transfer-Encoding in an answer: this generator wants Content-Length")
 		case bytes.EqualFold(name, []byte("Connection")):
@@ -92,25 +100,29 @@ var errNotHTTP = fmt.Errorf("not an HTTP/1 answer")
 // same bytes, comparing them is all there is to do. The Date in it changes
 // once a second, and then the full check runs again.
 type checker struct {
-	status int
-	body   []byte
+	status    int
+	body      []byte
+	mediaType string // that the right answer has; "" for any
 
 	verified []byte // the last right head, and the body behind it when that is small
 	head     head   // what it says
 	whole    bool   // verified ends with the body
-	large    uint   // large bodies begun
 
-	dates bool   // the server has the same clock, so that its Date can be judged
-	stale uint64 // heads whose Date was not the time
+	dates   bool   // the server has the same clock, so that its Date can be judged
+	stale   uint64 // heads whose Date was not the time
+	undated uint64 // heads without a Date
 }
 
 // dateSlack is how many seconds a Date may be away from the time at which its
 // head is looked at: on a busy machine an answer may have waited for long.
 const dateSlack = 10
 
-// judgeDate counts a last head whose Date is not the time. It is called when a
+// judgeDate counts a last head that has no Date, or one that is not the time. It is called when a
 // head is new and when a phase ends: a Date that never changes has no new heads.
 func (c *checker) judgeDate() {
+	if len(c.verified) > 0 && !c.head.dated {
+		c.undated++
+	}
 	if !c.dates || c.head.date == 0 {
 		return
 	}
@@ -119,12 +131,16 @@ func (c *checker) judgeDate() {
 	}
 }
 
+// longestType is how much of a wrong Content-Type is told.
+const longestType = 40
+
 const (
 	// mergedBody is up to which size a body is compared together with its head.
 	mergedBody = 4096
 	// largeEvery says which share of the bodies above that size is compared: one
-	// in so many. Comparing all would cost the client a tenth of its time, and a
-	// server that sends wrong bytes does so more than once.
+	// in so many, by chance, so that no pattern of wrong ones slips through.
+	// Comparing all would cost the client a tenth of its time, and a server that
+	// sends wrong bytes does so more than once.
 	largeEvery = 16
 )
 
@@ -202,6 +218,10 @@ func (c *checker) beginHead(r *reading, b []byte) (used int, o outcome) {
 			r.wrong = "status " + strconv.Itoa(h.status)
 		case h.length != int64(len(c.body)):
 			r.wrong = "length " + strconv.FormatInt(h.length, 10)
+		case h.dated && h.date == 0:
+			r.wrong = "the Date is garbled"
+		case c.mediaType != "" && !strings.EqualFold(string(h.mediaType), c.mediaType):
+			r.wrong = "Content-Type " + strconv.Quote(string(h.mediaType[:min(len(h.mediaType), longestType)]))
 		default:
 			c.remember(b[:h.size], h)
 		}
@@ -209,8 +229,7 @@ func (c *checker) beginHead(r *reading, b []byte) (used int, o outcome) {
 	r.bodyLeft = r.head.length
 	r.compare = true
 	if len(c.body) > mergedBody {
-		r.compare = c.large%largeEvery == 0
-		c.large++
+		r.compare = rand.IntN(largeEvery) == 0
 	}
 	return r.head.size, right
 }
@@ -219,8 +238,9 @@ func (c *checker) beginHead(r *reading, b []byte) (used int, o outcome) {
 // since a small one is compared with it.
 func (c *checker) remember(b []byte, h head) {
 	c.head = h
-	c.judgeDate()
+	c.head.mediaType = nil // it lies in a buffer that is read into again
 	c.verified = append(c.verified[:0], b...)
+	c.judgeDate()
 	c.whole = len(c.body) <= mergedBody
 	if c.whole {
 		c.verified = append(c.verified, c.body...)

@@ -85,14 +85,23 @@ type Result struct {
 	// seconds away from the time. Looked at are one of each second, and the last; none if the
 	// server is not on this machine.
 	StaleDates uint64 `json:"stale_dates,omitempty"`
+	// Undated counts heads, among those that were looked at, without a Date (RFC 9110, section 6.6.1:
+	// a server with a clock sends one).
+	Undated uint64 `json:"undated,omitempty"`
 
-	Began             time.Time `json:"began,omitzero"` // the measured part, by the clock of the generator's machine
-	Seconds           float64   `json:"seconds"`
-	Requests          uint64    `json:"requests"` // right answers within Seconds
-	Late              uint64    `json:"late"`     // right answers to requests due within Seconds that came after
-	Unsent            uint64    `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
-	RequestsPerSecond float64   `json:"requests_per_second"`
-	BytesRead         uint64    `json:"bytes_read"`
+	Began    time.Time `json:"began,omitzero"` // the measured part, by the clock of the generator's machine
+	Seconds  float64   `json:"seconds"`
+	Requests uint64    `json:"requests"` // right answers within Seconds
+	Late     uint64    `json:"late"`     // right answers to requests due within Seconds that came after
+	Unsent   uint64    `json:"unsent"`   // due within Seconds, never sent: no connection was free in time
+	// SentLate are requests of an open loop that were sent more than a millisecond after they were
+	// due although a connection was free: the generator's own doing, such as a CPU that it did not
+	// get. WokeLate is by how much its loop was behind its time at most, 0 up to a millisecond.
+	// Latency counts them all the same.
+	SentLate          uint64  `json:"sent_late,omitempty"`
+	WokeLate          int64   `json:"woke_late_ns,omitempty"`
+	RequestsPerSecond float64 `json:"requests_per_second"`
+	BytesRead         uint64  `json:"bytes_read"`
 
 	Latency   Latency `json:"latency"`
 	Histogram string  `json:"histogram,omitempty"` // of nanoseconds; HdrHistogram's V2 compressed form in base64
@@ -116,9 +125,9 @@ type Result struct {
 }
 
 // Latency is in nanoseconds, from just before a request was sent, or from when
-// it was due at a given rate, until its answer was read. At a given rate late
-// answers count, and those that never came with the time that they were
-// waited for. With pipelining every answer counts from the sending of its
+// it was due at a given rate, until its answer was read. Late answers count, and
+// those that never came with the time that they were waited for: a stall at the
+// end would else be in no figure. With pipelining every answer counts from the sending of its
 // batch; with a new connection for each request, from its beginning.
 type Latency struct {
 	Min  int64   `json:"min"`
@@ -287,6 +296,9 @@ func (s *threads) collect(r *Result) {
 		r.Unsent += t.unsent
 		r.Reconnects += t.reconnects
 		r.StaleDates += t.checker.stale
+		r.Undated += t.checker.undated
+		r.SentLate += t.plan.late
+		r.WokeLate = max(r.WokeLate, int64(t.plan.latest))
 		done := t.counters.Sub(t.before)
 		r.BytesRead += done.ReadBytes
 		r.ClientReads += done.Reads

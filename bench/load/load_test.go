@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,9 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("LADDER_TEST_FEW_PORTS") != "" {
 		fewPorts()
+	}
+	if target := os.Getenv(generatorVariable); target != "" {
+		generate(target)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -115,7 +119,7 @@ func TestRightAnswersAreRequests(t *testing.T) {
 
 	h, err := DecodeHistogram(result.Histogram)
 	require.NoError(t, err)
-	require.EqualValues(t, result.Requests, h.TotalCount())
+	require.EqualValues(t, result.Requests+result.Late, h.TotalCount())
 	require.Equal(t, result.Latency, LatencyOf(h))
 	require.Positive(t, result.Latency.P50)
 }
@@ -174,11 +178,18 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 		"length":  {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nHell", "length 4"},
 		"status":  {"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 5\r\n\r\nHello", "status 500"},
 		"garbage": {"220 mail.example ESMTP\r\n", "not an HTTP/1 answer"},
+		"date":    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nDate: Mon, 41 Jan 2024 00:00:00 GMT\r\n\r\nHello", "the Date is garbled"},
+		"type":    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: text/html\r\n\r\nHello", `Content-Type "text/html"`},
+		"no type": {good, `Content-Type ""`},
 		"twice":   {good + good, "answer to no request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rig(t, say(c.text))
-			result, err := Run(t.Context(), options(r))
+			result, err := Run(t.Context(), options(r, func(o *Options) {
+				if strings.HasSuffix(name, "type") {
+					o.Workload.ContentType = "text/plain"
+				}
+			}))
 			require.NoError(t, err)
 			require.Zero(t, result.Requests+result.Late)
 			require.NotZero(t, result.Errors[c.kind], "%v", result.Errors)
@@ -231,6 +242,7 @@ func TestDatesThatStandStillAreSeen(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, result.Failures(), "%v", result.Errors)
 			require.Equal(t, c.stale, result.StaleDates > 0)
+			require.Equal(t, name == "none", result.Undated > 0)
 		})
 	}
 	// One that was right when the run began is looked at again at the end.
@@ -259,6 +271,66 @@ func TestOneWrongByteAmongManyIsSeen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]uint64{"body differs": 1}, result.Errors)
 	require.NotZero(t, result.Requests)
+}
+
+// A server with a pattern in what it gets wrong is found out: of large bodies a share is compared, but
+// by chance. Here the wrong ones are never among every 16th, which once were those compared.
+func TestEveryWrongBodyHasAChanceToBeSeen(t *testing.T) {
+	right := strings.Repeat("a", mergedBody+1)
+	text := func(body string) string {
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	answers, wrong := 0, 0
+	r := rig(t, func(c net.Conn, next func() bool) {
+		for ; next(); answers++ {
+			body := right
+			if answers%20 == 1 {
+				body, wrong = right[1:]+"b", wrong+1
+			}
+			if _, err := io.WriteString(c, text(body)); err != nil {
+				return
+			}
+		}
+	})
+	const enough = 300 // all of them escape once in a hundred million times
+	for wrong < enough {
+		result, err := Run(t.Context(), options(r, func(o *Options) {
+			o.Workload.Body, o.Workload.Connections, o.Threads, o.Duration = []byte(right), 1, 1, 200*time.Millisecond
+		}))
+		require.NoError(t, err)
+		if result.Errors["body differs"] > 0 {
+			return
+		}
+	}
+	t.Fatalf("%d wrong bodies among %d went unseen", wrong, answers)
+}
+
+// What a server does at the very end of a closed loop is in the figures too.
+func TestAStallAtTheEndIsNotDropped(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	var first sync.Once
+	var begin time.Time
+	r := rig(t, func(c net.Conn, next func() bool) {
+		stalled := false
+		for next() {
+			first.Do(func() { begin = time.Now() })
+			if !stalled && time.Since(begin) > 30*time.Millisecond {
+				stalled = true
+				time.Sleep(stall) // the rigging itself
+			}
+			if _, err := io.WriteString(c, good); err != nil {
+				return
+			}
+		}
+	})
+	result, err := Run(t.Context(), options(r, func(o *Options) { o.Warmup = 0 }))
+	require.NoError(t, err)
+	require.Zero(t, result.Failures(), "%v", result.Errors)
+	require.EqualValues(t, 8, result.Late, "one of each connection")
+	require.GreaterOrEqual(t, result.Latency.Max, int64(stall)*99/100)
+	h, err := DecodeHistogram(result.Histogram)
+	require.NoError(t, err)
+	require.EqualValues(t, result.Requests+8, h.TotalCount())
 }
 
 func TestConnectionsThatTheServerEnds(t *testing.T) {

@@ -19,7 +19,7 @@ func Merge(results []Result) (Result, error) {
 	out := results[0]
 	out.Errors, out.ConnectErrors = map[string]uint64{}, map[string]uint64{}
 	out.Threads, out.Connections, out.Idle, out.Sources, out.Rate = 0, 0, 0, 0, 0
-	out.Established, out.Answered, out.Reconnects, out.StaleDates = 0, 0, 0, 0
+	out.Established, out.Answered, out.Reconnects, out.StaleDates, out.Undated, out.SentLate, out.WokeLate = 0, 0, 0, 0, 0, 0, 0
 	out.Seconds, out.Elapsed, out.Requests, out.Late, out.Unsent, out.RequestsPerSecond, out.BytesRead = 0, 0, 0, 0, 0, 0, 0
 	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPUNanos = 0, 0, 0, 0
 	out.ServerCPUNanos, out.ServerCPUNanosPerRequest, out.ClientCPUNanosPerRequest = 0, 0, 0
@@ -51,6 +51,9 @@ func Merge(results []Result) (Result, error) {
 		out.Answered += r.Answered
 		out.Reconnects += r.Reconnects
 		out.StaleDates += r.StaleDates
+		out.Undated += r.Undated
+		out.SentLate += r.SentLate
+		out.WokeLate = max(out.WokeLate, r.WokeLate)
 		out.Requests += r.Requests
 		out.Late += r.Late
 		out.Unsent += r.Unsent

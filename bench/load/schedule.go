@@ -22,8 +22,29 @@ type schedule struct {
 	first  int
 	length int
 
+	// rested is how many of the free connections were free when the loop last went to wait: what is
+	// sent late on one of those is late by the generator's own doing.
+	rested int
+	late   uint64        // requests of the measured part that were, by more than tolerance
+	latest time.Duration // by which the loop woke behind its time, or sent one of these
+
 	timer int // descriptor: the poller itself knows milliseconds only
 	armed time.Duration
+}
+
+// tolerance is by how much a request may be sent late before it counts: a timer and a wake-up take
+// some of it on any machine.
+const tolerance = time.Millisecond
+
+// heartbeat is the longest that the loop of an open loop waits: so it also finds out that it was kept
+// from running while no connection was free.
+const heartbeat = 5 * time.Millisecond
+
+// woke notes by how much the loop was late.
+func (s *schedule) woke(late time.Duration) {
+	if late > tolerance {
+		s.latest = max(s.latest, late)
+	}
 }
 
 // timerEvent is the generation of the timer's events; there are never so many connections.
@@ -79,12 +100,18 @@ func (t *thread) dispatch(now time.Duration) {
 		}
 		index := s.ring[s.first]
 		s.first, s.length = (s.first+1)%len(s.ring), s.length-1
+		rested := s.rested > 0
+		s.rested = max(0, s.rested-1)
 		c := &t.connections[index]
 		c.queued = false
 		if c.state != open || c.outstanding > 0 {
 			continue // it was lost since; connected() brings it back
 		}
 		s.slot++
+		if late := now - at; rested && late > tolerance && t.phase.kind == measuring {
+			s.late += uint64(t.depth)
+			s.woke(late)
+		}
 		t.sendAt(index, c, at)
 		now = t.all.now()
 	}

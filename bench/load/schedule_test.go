@@ -3,13 +3,21 @@
 package load
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"io"
 	"net"
+	"os"
+	"os/exec"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
 // At a rate the number of requests is known beforehand, whatever the machine does meanwhile.
@@ -56,6 +64,62 @@ func TestStallCountsFromWhenRequestsWereDue(t *testing.T) {
 	// The request that was due after k ms cannot have been answered before the stall's end.
 	require.GreaterOrEqual(t, result.Latency.P50, int64(145*time.Millisecond))
 	require.GreaterOrEqual(t, result.Latency.P90, int64(260*time.Millisecond))
+	require.Less(t, result.WokeLate, int64(stall/2), "the generator had no part in it")
+}
+
+const generatorVariable = "LADDER_TEST_GENERATOR"
+
+// generate is a generator as a process of its own, which can be stopped.
+func generate(target string) {
+	o := Options{
+		Target: target, Workload: workload.Workload{Name: "test", Request: []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), Status: 200, Body: []byte("Hello"), Connections: 50, Pipeline: 1},
+		Threads: 1, Duration: time.Second, Timeout: 5 * time.Second, Rate: 2000,
+	}
+	result, err := Run(context.Background(), o)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(result)
+	}
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(0)
+}
+
+// A generator that was stopped says so, and does not leave it to the server.
+func TestAStoppedGeneratorTakesTheBlame(t *testing.T) {
+	const stop = 300 * time.Millisecond
+	var answers atomic.Int64
+	underWay := make(chan struct{})
+	r := rig(t, func(c net.Conn, next func() bool) {
+		for next() {
+			if answers.Add(1) == 300 {
+				close(underWay)
+			}
+			if _, err := io.WriteString(c, good); err != nil {
+				return
+			}
+		}
+	})
+	own, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(own)
+	cmd.Env = append(os.Environ(), generatorVariable+"="+r.listener.Addr().String())
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	require.NoError(t, cmd.Start())
+	select {
+	case <-underWay:
+	case <-time.After(30 * time.Second):
+		_ = cmd.Process.Kill()
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	time.Sleep(stop) // the rigging itself
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	require.NoError(t, cmd.Wait())
+	var result Result
+	require.NoError(t, json.Unmarshal(out.Bytes(), &result))
+	require.GreaterOrEqual(t, result.WokeLate, int64(stop)*9/10, "the first that was due while it was stopped")
+	require.GreaterOrEqual(t, result.Latency.Max, int64(stop)*9/10, "the latencies have it too")
 }
 
 func TestWhatWasNeverSentIsNotForgotten(t *testing.T) {

@@ -107,7 +107,7 @@ func newThread(s *threads, target netpoll.Address, number, threads, connections,
 		target: target, depth: w.Pipeline, reconnect: w.Reconnect,
 		connections: make([]connection, connections+idle),
 		buffer:      make([]byte, readBuffer),
-		checker:     checker{status: w.Status, body: w.Body, dates: loopback(target)},
+		checker:     checker{status: w.Status, body: w.Body, mediaType: w.ContentType, dates: loopback(target)},
 		latency:     NewHistogram(),
 		errors:      map[string]uint64{}, connectErrors: map[string]uint64{},
 	}
@@ -190,7 +190,14 @@ func (t *thread) run(p phase) error {
 			wake = t.due()
 			t.wakeAt(wake, now)
 		}
+		if t.plan.on() && p.kind == measuring {
+			wake = min(wake, now+heartbeat)
+		}
+		t.plan.rested = t.plan.length
 		events, err := t.poller.Wait(&t.counters, max(0, wake-t.all.now()))
+		if t.plan.on() && p.kind == measuring {
+			t.plan.woke(t.all.now() - wake)
+		}
 		if err != nil {
 			return fmt.Errorf("the generator's epoll failed: %w", err)
 		}
@@ -320,10 +327,6 @@ func (t *thread) count(c *connection, now time.Duration, answers int) {
 	}
 	if now-t.phase.begin > t.phase.length {
 		t.late += uint64(answers)
-		// An open loop that left the late ones out would leave out what a stall did.
-		if !t.plan.on() {
-			return
-		}
 	} else {
 		t.requests += uint64(answers)
 	}
@@ -547,7 +550,7 @@ func (t *thread) giveUp() {
 	for i := range t.connections {
 		if c := &t.connections[i]; c.outstanding > 0 {
 			t.errors["no answer within "+t.phase.timeout.String()] += uint64(c.outstanding)
-			if t.plan.on() && t.phase.kind == measuring {
+			if t.phase.kind == measuring {
 				_ = t.latency.RecordValues(int64(now-c.sentAt), int64(c.outstanding)) // at the least
 			}
 			t.drop(i, c, now)

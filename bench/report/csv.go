@@ -29,6 +29,7 @@ func CSV(out io.Writer, d *results.Document) error {
 		{"requests_per_second", func(r results.Row) stats.Interval { return r.RequestsPerSecond }},
 		{"server_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ServerCPUMicros }},
 		{"client_cpu_us_per_request", func(r results.Row) stats.Interval { return r.ClientCPUMicros }},
+		{"requests_per_cpu_second", func(r results.Row) stats.Interval { return r.RequestsPerCPUSecond }},
 		{"p50_us", func(r results.Row) stats.Interval { return r.P50Micros }},
 		{"p90_us", func(r results.Row) stats.Interval { return r.P90Micros }},
 		{"p99_us", func(r results.Row) stats.Interval { return r.P99Micros }},
@@ -41,8 +42,8 @@ func CSV(out io.Writer, d *results.Document) error {
 	for _, i := range intervals {
 		header = append(header, i.name, i.name+"_low", i.name+"_high")
 	}
-	header = append(header, "server_user_us_per_request", "server_system_us_per_request", "server_busy", "client_bound", "system_calls_per_request",
-		"requests_per_epoll_wait", "gc_cycles_per_second", "resident_bytes", "connections_asked", "connections_established", "reconnects", "unsent", "errors")
+	header = append(header, "server_user_us_per_request", "server_system_us_per_request", "server_busy", "client_busy", "saturated", "system_calls_per_request",
+		"requests_per_epoll_wait", "gc_cycles_per_second", "resident_bytes", "connections_asked", "connections_established", "reconnects", "unsent", "late", "max_us", "sent_late", "woke_late_us", "undated", "errors")
 	w := csv.NewWriter(out)
 	_ = w.Write(append(header, names...)) // Flush tells
 	figure := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
@@ -60,8 +61,9 @@ func CSV(out io.Writer, d *results.Document) error {
 		for _, n := range r.Errors {
 			failures += n
 		}
-		line = append(line, figure(r.UserCPUMicros.Median), figure(r.SystemCPUMicros.Median), figure(r.Busy), strconv.FormatBool(r.ClientBound), figure(r.SystemCalls),
-			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(r.Reconnects), fmt.Sprint(r.Unsent), fmt.Sprint(failures))
+		line = append(line, figure(r.UserCPUMicros.Median), figure(r.SystemCPUMicros.Median), figure(r.Busy), figure(r.ClientBusy), string(r.Saturated), figure(r.SystemCalls),
+			figure(r.RequestsPerWait), figure(r.GCCyclesPerSecond), figure(r.Resident), strconv.Itoa(r.Asked), strconv.Itoa(r.Established), fmt.Sprint(r.Reconnects), fmt.Sprint(r.Unsent), fmt.Sprint(r.Late),
+			figure(r.MaxMicros), fmt.Sprint(r.SentLate), figure(r.WokeLateMicros), fmt.Sprint(r.Undated), fmt.Sprint(failures))
 		for _, name := range names {
 			text := ""
 			if v, ok := r.Counters[name]; ok {

@@ -66,15 +66,15 @@ func HTML(out io.Writer, d *results.Document) error {
 		}
 		add(&c.Latencies, svg)
 	}
-	if len(d.Workloads) > 1 {
-		c.fillMatrix(d)
+	if len(shown.closed()) > 1 {
+		c.fillMatrix(shown)
 	}
 	return form.Execute(out, c)
 }
 
-func (c *content) fillMatrix(d *results.Document) {
+func (c *content) fillMatrix(d view) {
 	best := map[string]float64{}
-	for _, w := range d.Workloads {
+	for _, w := range d.closed() {
 		c.Columns = append(c.Columns, w.Name)
 	}
 	for _, r := range d.Rows {
@@ -85,7 +85,7 @@ func (c *content) fillMatrix(d *results.Document) {
 			continue
 		}
 		row := matrixRow{Name: results.Label(s.Name)}
-		for _, w := range d.Workloads {
+		for _, w := range d.closed() {
 			r, ok := d.Row(s.Name, w.Name)
 			if !ok {
 				row.Cells = append(row.Cells, cell{Text: "–", Title: "not measured"})
@@ -95,12 +95,7 @@ func (c *content) fillMatrix(d *results.Document) {
 			if i := r.RequestsPerSecond; i.Bounded() {
 				shown.Title = fmt.Sprintf("%s to %s; %s", console.Thousands(i.Low), console.Thousands(i.High), shown.Title)
 			}
-			if r.ClientBound {
-				shown.Text += "*"
-			}
-			if len(r.Errors) > 0 {
-				shown.Text += "!"
-			}
+			shown.Text += mark(r)
 			if top := best[w.Name]; top > 0 {
 				shown.Share = r.RequestsPerSecond.Median / top
 			}

@@ -29,7 +29,7 @@ func sample(rounds int) *results.Document {
 		Method:    results.Method{Layout: results.CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5, Warmup: 0.15, Took: 100},
 		Workloads: []results.Workload{{Name: "hello", Summary: "GET /", Connections: 100, Pipeline: 1}, {Name: "idle1k", Connections: 1, Idle: 1000, Pipeline: 1}},
 	}
-	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K with more", "–"}
+	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K + more", "–"}
 	for i, s := range stages {
 		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: true})
 		if i > 0 {
@@ -52,7 +52,7 @@ func sample(rounds int) *results.Document {
 			}
 			d.Measurements = append(d.Measurements, results.Measurement{
 				Round: round, Order: i + 1, Server: s, Workload: "hello", RequestsPerSecond: speed, Requests: uint64(speed / 2), Established: 100, Seconds: 0.5,
-				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPUNanos: 8000, ClientCPUNanos: 5000, ServerBusy: 1, ServerUserShare: 0.3,
+				Latency: load.Latency{P50: 1_200_000, P90: 1_500_000, P99: 2_000_000, P999: 3_000_000}, ServerCPUNanos: 8000, ClientCPUNanos: 5000, ServerBusy: 0.6, ClientBusy: 0.39, ServerUserShare: 0.3,
 				Counters: map[string]float64{"requests": 1, "reads": 1, "writes": 1, "vectored_writes": 1, "epoll_waits": 0.02, "heap_objects_allocated": 12, "handoffs": 1},
 			})
 		}
@@ -71,13 +71,14 @@ func TestBuildFindsTheRatios(t *testing.T) {
 		require.True(t, ok)
 		require.InDelta(t, 1.1, r.Ratio.Median, 1e-9, "the drift is not in it")
 		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
-		require.Equal(t, "faster", r.Words())
+		require.Equal(t, "▲ faster", r.Marked())
 		total, _ := d.Find(results.Total, s)
 		require.Greater(t, total.Ratio.Median, 1+0.1*float64(i))
 	}
 	noise, ok := d.Find(results.Noise, twin)
 	require.True(t, ok)
 	require.Equal(t, stats.CannotTell, noise.Verdict)
+	require.Equal(t, "floor 0.0%", noise.Words())
 
 	row, ok := d.Row(stages[0], "hello")
 	require.True(t, ok)
@@ -85,7 +86,7 @@ func TestBuildFindsTheRatios(t *testing.T) {
 	require.Equal(t, 8.0, row.ServerCPUMicros.Median)
 	require.Equal(t, 1200.0, row.P50Micros.Median)
 	require.Equal(t, 100, row.Established)
-	require.False(t, row.ClientBound, "shared CPUs have no idle time to go by")
+	require.Equal(t, results.BothSides, row.Saturated, "shared CPUs that are full limit both")
 	_, ok = d.Row("stage9", "hello")
 	require.False(t, ok)
 
@@ -115,30 +116,80 @@ func TestTextFitsATerminal(t *testing.T) {
 		if rounds < stats.MinimumRounds {
 			require.Contains(t, text, "too few rounds")
 		} else {
-			require.Contains(t, text, "1.10 1.10–1.10")
+			require.Contains(t, text, "1.10 [1.10–1.10]")
 		}
 	}
 }
 
-func TestClientBoundIsMarked(t *testing.T) {
+func TestSaturationStandsInEveryRow(t *testing.T) {
 	d := sample(6)
 	d.Method.Layout = results.Split
+	busy := map[string][2]float64{ // server, generator
+		stages[0]: {0.98, 0.60}, stages[1]: {0.38, 0.41}, stages[2]: {0.99, 0.70}, stages[3]: {0.97, 0.90}, stages[4]: {0.80, 0.99}, stages[5]: {0.98, 0.98}, twin: {0.98, 0.98},
+	}
 	for i := range d.Measurements {
-		if d.Measurements[i].Server == stages[5] {
-			d.Measurements[i].ServerBusy = 0.80
+		m := &d.Measurements[i]
+		m.ServerBusy, m.ClientBusy = busy[m.Server][0], busy[m.Server][1]
+		if m.Workload == "idle1k" {
+			m.ServerBusy, m.ClientBusy = 0.01, 0.01
 		}
 	}
 	d.Build("")
-	row, _ := d.Row(stages[5], "hello")
-	require.True(t, row.ClientBound)
-	row, _ = d.Row(stages[4], "hello")
-	require.False(t, row.ClientBound)
-	row, _ = d.Row(stages[5], "idle1k")
-	require.False(t, row.ClientBound, "idle connections are not meant to keep a server busy")
-	var out bytes.Buffer
-	Text(&out, d)
-	require.Contains(t, out.String(), "* Client-bound: stage5-speculative-read on hello kept its CPUs only 80% busy")
-	require.Regexp(t, `5 speculative-read +[0-9,]+\*`, out.String())
+	for i, want := range []results.Side{results.ServerSide, results.NeitherSide, results.ServerSide, results.ServerSide, results.GeneratorSide, results.BothSides} {
+		row, _ := d.Row(stages[i], "hello")
+		require.Equal(t, want, row.Saturated, stages[i])
+		require.Equal(t, want == results.NeitherSide || want == results.GeneratorSide, d.Unlimited(stages[i], "hello"))
+	}
+	require.False(t, d.Unlimited(stages[5], "idle1k"), "idle connections are not meant to keep a server busy")
+
+	var text, markdown, page, figures bytes.Buffer
+	Text(&text, d)
+	Markdown(&markdown, d)
+	require.NoError(t, HTML(&page, d))
+	require.NoError(t, CSV(&figures, d))
+	require.Regexp(t, `0 naive +[0-9,]+ s`, text.String())
+	for _, out := range []string{text.String(), markdown.String()} {
+		require.Regexp(t, `1 reuseport[ |]+[0-9,]+ n`, out)
+		require.Regexp(t, `1 reuseport[ |]+hello[ |]+neither[ |]+38%, 41%[ |]+125,000[ |]+50\.0`, out)
+		require.Regexp(t, `4 scatter-gather[ |]+[0-9,]+ g`, out)
+		require.Regexp(t, `5 speculative-read[ |]+hello[ |]+both`, out)
+		require.Regexp(t, `idle1k[ |]+neither`, out)
+	}
+	require.Regexp(t, `<td[^>]*>1 reuseport</td><td[^>]*>hello</td><td[^>]*>neither</td>`, page.String())
+	require.Regexp(t, `stage4-scatter-gather,hello,.*,generator,`, figures.String())
+	notes := strings.Join(d.Notes, "\n")
+	require.Contains(t, notes, "* Not the server's limit on hello: neither side was saturated, each waited for the other: 1 reuseport (server 38%, generator 41% busy).")
+	require.Contains(t, notes, "the generator was saturated, not the server: 4 scatter-gather (server 80%, generator 99% busy).")
+	require.NotContains(t, notes, "limit on idle1k")
+	require.True(t, results.Doubtful("* Not the server's limit on hello: …"))
+}
+
+func TestWhoIsSaturated(t *testing.T) {
+	for _, c := range []struct {
+		layout         string
+		server, client float64
+		want           results.Side
+	}{
+		{results.Split, 0.98, 0.5, results.ServerSide}, {results.Split, 0.5, 0.98, results.GeneratorSide}, {results.Split, 0.98, 0.98, results.BothSides},
+		{results.Split, 0.38, 0.41, results.NeitherSide}, {results.Split, 0, 0, ""},
+		{results.CoLocated, 0.7, 0.3, results.BothSides}, {results.CoLocated, 0.4, 0.4, results.NeitherSide}, {results.Shared, 0.5, 0.5, results.BothSides},
+	} {
+		require.Equal(t, c.want, results.Saturation(c.layout, c.server, c.client), "%+v", c)
+	}
+}
+
+// A generator that was behind its own time is told beside the latencies that it made worse.
+func TestALateGeneratorIsTold(t *testing.T) {
+	d := sample(6)
+	d.Method.Rate = 1000
+	for i := range d.Measurements {
+		if m := &d.Measurements[i]; m.Server == stages[2] && m.Workload == "hello" && m.Round == 3 {
+			m.WokeLate, m.SentLate = 301_000_000, 2*m.Requests/5
+		}
+	}
+	d.Build("")
+	require.Regexp(t, `\* The generator was late: it was behind its time, .* with 2 conn-timer on hello, up to 301\.0 ms and for [67]\.[0-9]% of the requests\.`, strings.Join(d.Notes, "\n"))
+	require.Equal(t, 1, strings.Count(strings.Join(d.Notes, "\n"), "The generator was late"))
 }
 
 func TestEveryColumnIsThere(t *testing.T) {
@@ -184,7 +235,7 @@ func TestRateIsTold(t *testing.T) {
 	require.Contains(t, notes, "stage0-naive on hello did not keep up with the rate")
 	row, _ := d.Row(stages[0], "hello")
 	require.EqualValues(t, 7, row.Unsent)
-	require.False(t, row.ClientBound, "the client is the limit on purpose")
+	require.False(t, d.Unlimited(stages[0], "hello"), "the generator is the limit on purpose")
 }
 
 func TestErrorsAreNotHidden(t *testing.T) {
@@ -199,7 +250,7 @@ func TestErrorsAreNotHidden(t *testing.T) {
 	require.Contains(t, notes, "! stage1-reuseport on hello: 2 × too many open files")
 	var out bytes.Buffer
 	Text(&out, d)
-	require.Regexp(t, `0 naive +[0-9,]+!`, out.String())
+	require.Regexp(t, `0 naive +[0-9,]+ b!`, out.String())
 }
 
 func TestDisturbancesAreTold(t *testing.T) {
@@ -245,8 +296,8 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 		}
 	}
 	require.Equal(t, "The run of 2025-03-01 12:00 UTC differs by more than 3% in 2 of 9 ratios: "+
-		"2 conn-timer to 1 reuseport on hello (requests per second): 1.10 1.10–1.10 then, 1.16 1.16–1.16 now; "+
-		"1 reuseport to 0 naive on hello (requests per second): 1.10 1.10–1.10 then, 1.05 1.05–1.05 now.\n"+
+		"2 conn-timer to 1 reuseport on hello (requests per second): 1.10 [1.10–1.10] then, 1.16 [1.16–1.16] now; "+
+		"1 reuseport to 0 naive on hello (requests per second): 1.10 [1.10–1.10] then, 1.05 [1.05–1.05] now.\n"+
 		"What was different: nothing that this command can see (not the steal time, other processes, the source or the method).", notes(built(slower), built(nil)))
 
 	// Many are not all written out, and the largest come first.
@@ -381,7 +432,7 @@ func TestReadRefusesOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.json")
 	for content, want := range map[string]string{
 		"{}": "is no report that this version reads",
-		`{"schema":"qps-ladder/bench","version":2}`: "version 2",
+		`{"schema":"qps-ladder/bench","version":3}`: "version 3",
 		"no json": "is not a report",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
@@ -419,4 +470,32 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, "1.00 ms", latency(999))
 	require.Equal(t, "1.23 s", latency(1234567))
 	require.Equal(t, "–", latency(0))
+}
+
+func TestFactsOfTheMachineStandInTheReport(t *testing.T) {
+	d := sample(6)
+	d.Machine.CongestionControl, d.Machine.ClockSource, d.Machine.Topology = "bbr", "tsc", "2 CPUs, 1 core"
+	d.Build("")
+	var markdown, page bytes.Buffer
+	Markdown(&markdown, d)
+	require.NoError(t, HTML(&page, d))
+	for _, want := range []string{"Congestion control: bbr", "Clock source: tsc", "Topology: 2 CPUs, 1 core"} {
+		require.Contains(t, markdown.String(), "- "+want+"\n")
+		name, value, _ := strings.Cut(want, ": ")
+		require.Contains(t, page.String(), "<dt>"+name+"</dt><dd>"+value+"</dd>")
+	}
+	require.Contains(t, strings.Join(d.Notes, "\n"), "congestion control is bbr, which paces")
+	require.NotContains(t, markdown.String(), "Tickless")
+}
+
+// At a rate requests per second are known beforehand: a table of what differs stands in their place.
+func TestAtARate(t *testing.T) {
+	d := sample(6)
+	d.Ratios, d.Method.Rate = nil, 1000
+	d.Build("")
+	var out bytes.Buffer
+	Text(&out, d)
+	require.Regexp(t, `At 1,000 requests per second, hello`, out.String())
+	require.Regexp(t, `0 naive +8\.00 +1\.20 ms +2\.00 ms +3\.00 ms`, out.String())
+	require.NotContains(t, out.String(), "\nRequests per second\n")
 }

@@ -50,6 +50,9 @@ func Markdown(out io.Writer, run *results.Document) {
 	for _, note := range d.Notes {
 		fmt.Fprintf(out, "- %s\n", note)
 	}
+	for _, fact := range d.Machine.Facts() {
+		fmt.Fprintf(out, "- %s: %s\n", fact[0], fact[1])
+	}
 	for _, weakness := range d.Machine.Mitigations {
 		fmt.Fprintf(out, "- Kernel mitigation: %s\n", weakness)
 	}
@@ -76,7 +79,12 @@ func (d view) sections(all bool) []section {
 	} else {
 		out = append(out, d.matrix()...)
 	}
-	out = append(out, d.pairs(all))
+	for _, w := range d.Workloads {
+		if rate := cmp.Or(w.Rate, d.Method.Rate); rate > 0 {
+			out = append(out, d.atRate(w, rate))
+		}
+	}
+	out = append(out, d.pairs(all), d.saturation(all))
 	for _, w := range d.Workloads {
 		first := w.Name == d.Workloads[0].Name
 		if !all && !first && d.IsLadder() {
@@ -100,7 +108,10 @@ const matrixColumns = 5
 
 // matrix is requests per second of all servers on all workloads, in tables that fit a terminal.
 func (d view) matrix() (out []section) {
-	for chunk := range slices.Chunk(d.Workloads, matrixColumns) {
+	if d.Method.Rate > 0 {
+		return nil
+	}
+	for chunk := range slices.Chunk(d.closed(), matrixColumns) {
 		s := section{title: "Requests per second", header: table.Row{"server"}, left: 1}
 		for _, w := range chunk {
 			s.header = append(s.header, w.Name)
@@ -123,6 +134,17 @@ func (d view) matrix() (out []section) {
 			}
 		}
 		out = append(out, s)
+	}
+	return out
+}
+
+// closed are the workloads that were measured as the run was: at a rate of its own, requests per second
+// are known beforehand.
+func (d view) closed() (out []results.Workload) {
+	for _, w := range d.Workloads {
+		if w.Rate == 0 {
+			out = append(out, w)
+		}
 	}
 	return out
 }
@@ -170,22 +192,22 @@ func (d view) counters(w results.Workload) section {
 // memory is what a server holds, and how many connections there truly were.
 func (d view) memory(w results.Workload) section {
 	s := section{
-		title:  "Memory and connections on " + w.Name,
-		header: table.Row{"stage", "GC/s", "resident", "connections"}, left: 1,
+		title:  "Memory, connections and what came late on " + w.Name,
+		header: table.Row{"stage", "GC/s", "resident", "connections", "late", "longest"}, left: 1,
 	}
 	if w.Idle > 0 {
 		s.title += ", with bytes per connection"
 		s.header = append(s.header, "resident", "Go heap", "buffers")
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
-		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), console.Thousands(float64(r.Established))}
+		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), console.Thousands(float64(r.Established)), console.Thousands(float64(r.Late)), latency(r.MaxMicros)}
 		if r.Counters == nil {
 			row[0] = "–"
 		}
 		if w.Idle > 0 {
 			row = append(row, console.Thousands(r.ResidentPerConnection.Median), "–", "–")
 			if r.Counters != nil {
-				row[4], row[5] = console.Thousands(r.HeapPerConnection.Median), console.Thousands(r.HeldPerConnection.Median)
+				row[6], row[7] = console.Thousands(r.HeapPerConnection.Median), console.Thousands(r.HeldPerConnection.Median)
 			}
 		}
 		return row
@@ -226,7 +248,7 @@ func (d view) progression() section {
 	first := d.Workloads[0].Name
 	s := section{
 		title:  "Requests per second on " + first,
-		header: table.Row{"stage", "req/s", "to the last", "to stage0", "published"}, left: 1,
+		header: table.Row{"stage", "req/s", "to the one before", "to stage0", "published"}, left: 1,
 	}
 	for _, server := range d.Servers {
 		r, ok := d.Row(server.Name, first)
@@ -235,7 +257,7 @@ func (d view) progression() section {
 		}
 		step, _ := d.Find(results.Step, server.Name)
 		total, _ := d.Find(results.Total, server.Name)
-		s.rows = append(s.rows, table.Row{results.Label(server.Name), console.Thousands(r.RequestsPerSecond.Median) + mark(r), step.Ratio.Compact(), total.Ratio.Compact(), server.Published})
+		s.rows = append(s.rows, table.Row{results.Label(server.Name), console.Thousands(r.RequestsPerSecond.Median) + mark(r), step.Ratio.Format(), total.Ratio.Format(), server.Published})
 	}
 	return s
 }
@@ -243,21 +265,18 @@ func (d view) progression() section {
 // targets is each stage where its step must show.
 func (d view) targets() section {
 	s := section{
-		title:  "Each step on its own target, to the stage before",
+		title:  "Each step on its own target, to the one before",
 		header: table.Row{"stage", "target", "what", "ratio", "verdict"}, left: 3,
 	}
 	for _, r := range d.Ratios {
 		if r.Kind != results.Target {
 			continue
 		}
-		ratio := r.Ratio.Compact()
+		ratio := r.Ratio.Format()
 		if r.Metric == results.HeldMemory {
 			ratio = size(r.BaseValue) + " → " + size(r.HeadValue)
 		}
-		if !r.Ratio.Measured() {
-			ratio = "–"
-		}
-		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, r.Metric.Short(), ratio, r.Words()})
+		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, r.Metric.Short(), ratio, r.Marked()})
 	}
 	return s
 }
@@ -267,7 +286,7 @@ func (d view) pairs(all bool) section {
 	s := section{title: "Compared", header: table.Row{"this", "to this", "what", "ratio", "verdict"}, left: 3}
 	// A terminal has no room for every metric of many servers and workloads.
 	const many = 16
-	brief := !all && len(d.Workloads) > 1 && len(d.Ratios) > many
+	brief := !all && len(d.Workloads) > 1 && (len(d.Ratios) > many || d.IsLadder())
 	for _, r := range d.Ratios {
 		if (r.Kind == results.Pair || r.Kind == results.Noise) && !(brief && r.Metric != results.RequestsPerSecond) {
 			what := r.Metric.Short()
@@ -278,7 +297,43 @@ func (d view) pairs(all bool) section {
 			if r.Kind == results.Noise {
 				head, base = base, "itself"
 			}
-			s.rows = append(s.rows, table.Row{head, base, what, r.Ratio.Compact(), r.Words()})
+			s.rows = append(s.rows, table.Row{head, base, what, r.Ratio.Format(), r.Marked()})
+		}
+	}
+	return s
+}
+
+// atRate is what servers do that all have the same to do.
+func (d view) atRate(w results.Workload, rate float64) section {
+	s := section{
+		title:  fmt.Sprintf("At %s requests per second, %s", console.Thousands(rate), cmp.Or(w.Repeats, w.Name)),
+		header: table.Row{"server", "CPU µs", "p50", "p99", "p99.9", "max", "saturated"}, left: 1,
+	}
+	return d.each(w, s, func(r results.Row) table.Row {
+		return table.Row{fmt.Sprintf("%.2f", r.ServerCPUMicros.Median), latency(r.P50Micros.Median), latency(r.P99Micros.Median), latency(r.P999Micros.Median), latency(r.MaxMicros), r.Saturated}
+	})
+}
+
+// saturation is which side was at its limit in every row, and what has to be known beside a ratio of
+// CPU time: requests per epoll_wait, since a fuller batch makes each cheaper.
+func (d view) saturation(all bool) section {
+	const many = 24 // rows, for a terminal
+	s := section{
+		title:  "Saturated, layout " + d.Method.Layout + "; busy: server, generator",
+		header: table.Row{"server", "workload", "saturated", "busy", "req/CPU s", "req/wait"}, left: 3,
+	}
+	for _, w := range d.Workloads {
+		for _, server := range d.Servers {
+			r, ok := d.Row(server.Name, w.Name)
+			if !ok || r.Saturated == "" || d.IsTwin(server.Name) || !all && len(d.Rows) > many && w.Name != d.Workloads[0].Name {
+				continue
+			}
+			wait := "–"
+			if r.RequestsPerWait > 0 {
+				wait = fmt.Sprintf("%.1f", r.RequestsPerWait)
+			}
+			s.rows = append(s.rows, table.Row{results.Label(server.Name), w.Name, r.Saturated, fmt.Sprintf("%.0f%%, %.0f%%", 100*r.Busy, 100*r.ClientBusy),
+				console.Thousands(r.RequestsPerCPUSecond.Median), wait})
 		}
 	}
 	return s
@@ -299,14 +354,16 @@ func (d view) costs(w results.Workload) section {
 	})
 }
 
+// mark says of a row what stands behind its figure: which side was saturated, and ! for errors.
 func mark(r results.Row) string {
-	switch {
-	case len(r.Errors) > 0:
-		return "!"
-	case r.ClientBound:
-		return "*"
+	text := ""
+	if side := r.Saturated.Mark(); side != "" {
+		text = " " + side
 	}
-	return ""
+	if len(r.Errors) > 0 {
+		text += "!"
+	}
+	return text
 }
 
 // decimal writes a count per request; what is nearly nothing is written as such.

@@ -11,18 +11,16 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// busyEnough is the share of their time that the server's CPUs must have been
-// busy for a row to tell of the server and not of the client.
-const busyEnough = 0.95
-
 // Build fills in rows and ratios from the measurements. Ratios must hold what
 // is to be compared: kind, workload, metric, head and base. published is the
 // line about the documents' figures, "" when they do not stand in the table.
 func (d *Document) Build(published string) {
-	d.Rows, d.Notes, d.Method.Steal, d.Method.Others = nil, nil, 0, 0
+	d.Rows, d.Notes, d.Method.Steal, d.Method.Others, d.Method.ServerOthers, d.Method.LoadOthers = nil, nil, 0, 0, 0, 0
 	for _, m := range d.Measurements {
 		d.Method.Steal += m.StealShare / float64(len(d.Measurements))
 		d.Method.Others += m.OthersShare / float64(len(d.Measurements))
+		d.Method.ServerOthers += m.ServerOthers / float64(len(d.Measurements))
+		d.Method.LoadOthers += m.ClientOthers / float64(len(d.Measurements))
 	}
 	var clocks []float64
 	for _, m := range d.Measurements {
@@ -48,9 +46,39 @@ func (d *Document) Build(published string) {
 func (d *Document) Compare(r Ratio) Ratio {
 	head, base := d.values(r.Head, r.Workload, r.Metric), d.values(r.Base, r.Workload, r.Metric)
 	r.Ratio = stats.Ratio(head, base)
-	r.Verdict = stats.Judge(r.Ratio)
+	floor := d.Floor(r.Workload, r.Metric)
+	r.Verdict = stats.Judge(r.Ratio, floor)
+	if r.Floor = floor; math.IsInf(floor, 0) {
+		r.Floor = 0
+	}
 	r.HeadValue, r.BaseValue = stats.Summarise(head).Median, stats.Summarise(base).Median
 	return r
+}
+
+// Floor is the noise floor of a metric on a workload, as a share: how far a server was from itself.
+// It is infinite where no server was measured twice, so that no difference is beyond it. What is
+// counted, not timed, has no noise.
+func (d *Document) Floor(workload string, metric Metric) float64 {
+	if metric == HeldMemory {
+		return 0
+	}
+	floor, known := 0.0, false
+	for _, r := range d.Ratios {
+		if r.Kind != Noise || r.Workload != workload {
+			continue
+		}
+		interval := r.Ratio
+		if len(d.Measurements) > 0 {
+			interval = stats.Ratio(d.values(r.Head, workload, metric), d.values(r.Base, workload, metric))
+		} else if r.Metric != metric {
+			continue
+		}
+		floor, known = max(floor, interval.Floor()), true
+	}
+	if !known {
+		return math.Inf(1)
+	}
+	return floor
 }
 
 func (d *Document) of(server, workload string) (out []Measurement) {
@@ -111,7 +139,9 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		UserCPUMicros:         us(func(m Measurement) float64 { return m.ServerCPUNanos * m.ServerUserShare }),
 		SystemCPUMicros:       us(func(m Measurement) float64 { return m.ServerCPUNanos * (1 - m.ServerUserShare) }),
 		UserShare:             each(func(m Measurement) float64 { return m.ServerUserShare }),
+		RequestsPerCPUSecond:  each(func(m Measurement) float64 { return perCPUSecond(m) }),
 		Busy:                  each(func(m Measurement) float64 { return m.ServerBusy }).Median,
+		ClientBusy:            each(func(m Measurement) float64 { return m.ClientBusy }).Median,
 		Resident:              each(func(m Measurement) float64 { return float64(m.Resident) }).Median,
 		ResidentPerConnection: each(func(m Measurement) float64 { return m.ResidentPerConnection }),
 		HeldPerConnection:     each(func(m Measurement) float64 { return m.HeldPerConnection }),
@@ -124,10 +154,14 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 		}).Median,
 		Asked: w.Connections + w.Idle, Established: math.MaxInt,
 	}
-	// On shared CPUs there is no idle time to go by, and idle connections are not meant to keep a
-	// server busy. At a given rate the client is the limit on purpose.
-	r.ClientBound = d.Method.Layout == Split && w.Idle == 0 && d.Method.Rate == 0 && r.Busy < busyEnough
+	r.Saturated = Saturation(d.Method.Layout, r.Busy, r.ClientBusy)
 	for _, m := range all {
+		r.requests += m.Requests
+		r.Late += m.Late
+		r.MaxMicros = max(r.MaxMicros, float64(m.Latency.Max)/1e3)
+		r.SentLate += m.SentLate
+		r.WokeLateMicros = max(r.WokeLateMicros, float64(m.WokeLate)/1e3)
+		r.Undated += m.Undated
 		r.Unsent += m.Unsent
 		r.Reconnects += m.Reconnects
 		r.StaleDates += m.StaleDates
@@ -155,6 +189,17 @@ func (d *Document) row(s Server, w Workload, all []Measurement) Row {
 	}
 	r.LoopConnections = spread(all)
 	return r
+}
+
+// perCPUSecond is not a number where nothing was answered.
+func perCPUSecond(m Measurement) float64 {
+	switch {
+	case m.RequestsPerSecond == 0:
+		return math.NaN()
+	case m.ServerCPUNanos == 0:
+		return 0
+	}
+	return 1e9 / m.ServerCPUNanos
 }
 
 // spread is how many connections each loop has, the loops in order of that in every round.
@@ -221,23 +266,44 @@ func (d *Document) IsTwin(name string) bool {
 	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Noise && r.Head == name })
 }
 
-// Words says a verdict in words that suit the metric.
+// Better is 1 when head can be told to be better than base, -1 when it is worse, else 0.
+func (r Ratio) Better() int {
+	switch {
+	case r.Verdict != stats.Higher && r.Verdict != stats.Lower:
+		return 0
+	case (r.Verdict == stats.Higher) == r.Metric.LessIsBetter():
+		return -1
+	}
+	return 1
+}
+
+// Words says a verdict in the words that suit the metric: "faster", "slower" or "cannot tell". Of a
+// server to itself it says the noise floor.
 func (r Ratio) Words() string {
-	switch r.Verdict {
-	case stats.Higher, stats.Lower:
-		if r.Kind == Noise {
-			return "noise: the same server"
-		}
-		if (r.Verdict == stats.Higher) == r.Metric.LessIsBetter() {
-			return metrics[r.Metric].worse
-		}
+	if r.Kind == Noise && r.Ratio.Bounded() {
+		return "floor " + percent(r.Floor)
+	}
+	switch r.Better() {
+	case 1:
 		return metrics[r.Metric].better
-	case stats.CannotTell:
-		return "cannot tell"
-	case stats.TooFew:
-		return "too few rounds"
+	case -1:
+		return metrics[r.Metric].worse
 	}
 	return string(r.Verdict)
+}
+
+// Marked is Words behind a mark, for a table: what a colour says too, for those who do not see it.
+func (r Ratio) Marked() string {
+	switch r.Better() {
+	case 1:
+		return "▲ " + r.Words()
+	case -1:
+		return "▼ " + r.Words()
+	}
+	if r.Verdict == stats.CannotTell && r.Kind != Noise {
+		return "? " + r.Words()
+	}
+	return r.Words()
 }
 
 // Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".

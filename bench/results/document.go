@@ -3,6 +3,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 // a field changes its meaning or goes away; a new field does not raise it.
 const (
 	Schema  = "qps-ladder/bench"
-	Version = 1
+	Version = 2 // since a verdict takes the noise floor too
 )
 
 // Complete is how a run ends that was not cut short.
@@ -59,17 +60,39 @@ type Machine struct {
 
 	Governor string `json:"governor,omitempty"` // what decides on the frequency of the CPUs in use, when the kernel tells
 	Battery  bool   `json:"battery,omitempty"`  // no mains supply is connected
+
+	// What the network and the scheduler are set to, as the kernel names it.
+	CongestionControl string `json:"congestion_control,omitempty"` // of TCP: bbr paces what it sends, on the loopback too
+	QueueDiscipline   string `json:"queue_discipline,omitempty"`   // the default one of network interfaces
+	Tickless          string `json:"tickless,omitempty"`           // which CPUs run without a timer tick: "idle", or "idle, and 2-3 when busy"
+	SMT               string `json:"smt,omitempty"`                // "on", "off", "notsupported", "notimplemented"
+	Topology          string `json:"topology,omitempty"`           // of the CPUs that this process may use
+	ClockSource       string `json:"clock_source,omitempty"`       // what time is read from
+}
+
+// Facts are what is known of the machine beside its CPU, kernel and Go, as names and what they are.
+func (m Machine) Facts() (facts [][2]string) {
+	for _, f := range [][2]string{
+		{"Congestion control", m.CongestionControl}, {"Queueing discipline", m.QueueDiscipline}, {"Clock source", m.ClockSource},
+		{"Topology", m.Topology}, {"SMT", m.SMT}, {"Tickless", m.Tickless},
+	} {
+		if f[1] != "" {
+			facts = append(facts, f)
+		}
+	}
+	return facts
 }
 
 // Method is how it was measured.
 type Method struct {
 	Layout      string  `json:"layout"` // CoLocated, Split or Shared
 	ServerCPUs  []int   `json:"server_cpus"`
+	Cores       int     `json:"cores,omitempty"` // that the usable CPUs are on, as far as the kernel tells; 0 when it does not
 	LoadCPUs    []int   `json:"load_cpus"`
 	Workers     int     `json:"workers"`
 	LoadThreads int     `json:"load_threads"`
 	Generator   string  `json:"generator"`      // "embedded" or "wrk"
-	Rounds      int     `json:"rounds"`         // that were finished
+	Rounds      int     `json:"rounds"`         // that were finished; not every workload is in all of them
 	Seconds     float64 `json:"seconds"`        // of one measurement
 	Rate        float64 `json:"rate,omitempty"` // requests per second that were due: an open loop; 0 for a closed one
 	Warmup      float64 `json:"warmup_seconds"`
@@ -81,6 +104,9 @@ type Method struct {
 	// What the CPUs in use did during all measurements together, as shares of their time.
 	Steal  float64 `json:"steal_share"`  // taken by the hypervisor
 	Others float64 `json:"others_share"` // taken by processes that are neither server nor generator
+	// ServerOthers and LoadOthers are the same for the server's and the generator's CPUs, where those are not shared.
+	ServerOthers float64 `json:"server_others_share,omitempty"`
+	LoadOthers   float64 `json:"load_others_share,omitempty"`
 	// MHz is the frequency of the server's CPUs at the end of the measurements, when the kernel
 	// tells.
 	MHz stats.Interval `json:"mhz,omitzero"`
@@ -102,14 +128,20 @@ type Server struct {
 
 // Workload is one that was used.
 type Workload struct {
-	Name         string `json:"name"`
-	Summary      string `json:"summary"`
-	Connections  int    `json:"connections"`
-	Pipeline     int    `json:"pipeline"`
-	Idle         int    `json:"idle,omitempty"`
-	Reconnect    bool   `json:"reconnect,omitempty"` // a new connection for every request
-	RequestBytes int    `json:"request_bytes"`
-	BodyBytes    int    `json:"body_bytes"`
+	Name        string `json:"name"`
+	Summary     string `json:"summary"`
+	Connections int    `json:"connections"`
+	Pipeline    int    `json:"pipeline"`
+	Idle        int    `json:"idle,omitempty"`
+	Reconnect   bool   `json:"reconnect,omitempty"` // a new connection for every request
+	// Rate is how many requests per second were due in an open loop of its own, on the workload that
+	// Repeats names, where the server was not the limit; 0 when it was measured as the whole run was.
+	Rate    float64 `json:"rate,omitempty"`
+	Repeats string  `json:"repeats,omitempty"`
+
+	RequestBytes int `json:"request_bytes"`
+	BodyBytes    int `json:"body_bytes"`
+	Rounds       int `json:"rounds,omitempty"` // in which it was to be measured
 }
 
 // Measurement is one server under one workload in one round.
@@ -130,7 +162,13 @@ type Measurement struct {
 	ServerCPUNanos  float64 `json:"server_cpu_ns_per_request"`
 	ServerUserShare float64 `json:"server_user_share"` // of ServerCPUNanos; see Method.UserSystem
 	ClientCPUNanos  float64 `json:"client_cpu_ns_per_request"`
-	ServerBusy      float64 `json:"server_busy"` // share of the time in which its CPUs were the server's or idle that was the server's
+	// ServerBusy and ClientBusy are the shares of their CPUs' time in which server and generator ran, or
+	// stood in line behind other processes. A side with fewer threads than CPUs has as many CPUs as those.
+	ServerBusy float64 `json:"server_busy"`
+	ClientBusy float64 `json:"client_busy"`
+	// ServerOthers and ClientOthers are what processes that are neither took of each side's CPUs.
+	ServerOthers float64 `json:"server_others_share,omitempty"`
+	ClientOthers float64 `json:"client_others_share,omitempty"`
 
 	// Counters are per request, from the server's own; nil without an admin
 	// listener. Gauges are not among them.
@@ -144,6 +182,10 @@ type Measurement struct {
 	LoopRequests          []int64 `json:"loop_requests,omitempty"`       // by each loop of the server
 	LoopConnections       []int64 `json:"loop_connections,omitempty"`    // of each loop while at rest
 	Unsent                uint64  `json:"unsent,omitempty"`              // due at the rate, never sent
+	Undated               uint64  `json:"undated,omitempty"`             // heads without a Date, among those looked at
+	Late                  uint64  `json:"late,omitempty"`                // answered after the end of the measured part
+	SentLate              uint64  `json:"sent_late,omitempty"`           // by the generator's own doing, see load.Result
+	WokeLate              int64   `json:"woke_late_ns,omitempty"`        // likewise
 	StealShare            float64 `json:"steal_share"`                   // of the CPUs in use
 	OthersShare           float64 `json:"others_share"`                  // likewise, neither server nor generator
 	Seconds               float64 `json:"seconds"`                       // of the measured part
@@ -167,8 +209,11 @@ type Row struct {
 	UserCPUMicros     stats.Interval `json:"server_user_us_per_request"`   // see Method.UserSystem
 	SystemCPUMicros   stats.Interval `json:"server_system_us_per_request"` // likewise
 	UserShare         stats.Interval `json:"server_user_share"`            // likewise
-	Busy              float64        `json:"server_busy"`
-	ClientBound       bool           `json:"client_bound"`
+	// RequestsPerCPUSecond is how many requests a second of the server's CPU time serves.
+	RequestsPerCPUSecond stats.Interval `json:"requests_per_cpu_second"`
+	Busy                 float64        `json:"server_busy"`
+	ClientBusy           float64        `json:"client_busy"`
+	Saturated            Side           `json:"saturated,omitempty"` // by the medians of the two; "" when unknown
 
 	Counters              map[string]float64 `json:"counters_per_request,omitempty"` // medians
 	SystemCalls           float64            `json:"system_calls_per_request"`
@@ -182,6 +227,13 @@ type Row struct {
 	Unsent                uint64             `json:"unsent,omitempty"`           // of all rounds
 	Reconnects            uint64             `json:"reconnects,omitempty"`       // of all rounds
 	StaleDates            uint64             `json:"stale_dates,omitempty"`      // of all rounds
+	Undated               uint64             `json:"undated,omitempty"`          // of all rounds: heads without a Date
+	Late                  uint64             `json:"late,omitempty"`             // of all rounds: answered after the end of the measured part
+	MaxMicros             float64            `json:"max_us,omitempty"`           // the longest latency of all rounds
+	SentLate              uint64             `json:"sent_late,omitempty"`        // of all rounds: by the generator's own doing
+	WokeLateMicros        float64            `json:"woke_late_us,omitempty"`     // by how much the generator was behind its time at most
+
+	requests uint64 // of all rounds
 
 	Asked       int               `json:"connections_asked"`
 	Established int               `json:"connections_established"` // the least of all rounds
@@ -220,8 +272,8 @@ var metrics = map[Metric]struct {
 	short, better, worse string
 }{
 	RequestsPerSecond: {func(m Measurement) float64 { return m.RequestsPerSecond }, "req/s", "faster", "slower"},
-	ServerCPU:         {func(m Measurement) float64 { return m.ServerCPUNanos }, "server CPU", "cheaper", "dearer"},
-	ClientCPU:         {func(m Measurement) float64 { return m.ClientCPUNanos }, "client CPU", "cheaper", "dearer"},
+	ServerCPU:         {func(m Measurement) float64 { return m.ServerCPUNanos }, "server CPU", "faster", "slower"},
+	ClientCPU:         {func(m Measurement) float64 { return m.ClientCPUNanos }, "client CPU", "faster", "slower"},
 	HeldMemory:        {func(m Measurement) float64 { return m.HeldPerConnection }, "idle buffer", "less", "more"},
 	LatencyP50:        {func(m Measurement) float64 { return float64(m.Latency.P50) }, "p50", "faster", "slower"},
 	LatencyP99:        {func(m Measurement) float64 { return float64(m.Latency.P99) }, "p99", "faster", "slower"},
@@ -241,6 +293,7 @@ type Ratio struct {
 	Head     string         `json:"head"`
 	Base     string         `json:"base"`
 	Ratio    stats.Interval `json:"ratio"`
+	Floor    float64        `json:"floor,omitempty"` // the noise floor that Verdict goes by, as a share; 0 when there is none
 	Verdict  stats.Verdict  `json:"verdict"`
 
 	// HeadValue and BaseValue are the medians, for metrics whose base may be 0.
@@ -261,5 +314,23 @@ func Read(path string) (*Document, error) {
 	if d.Schema != Schema || d.Version < 1 || d.Version > Version {
 		return nil, fmt.Errorf("%s is no report that this version reads: schema %q version %d", path, d.Schema, d.Version)
 	}
+	if d.Version == 1 {
+		d.fromFirst()
+	}
 	return &d, nil
+}
+
+// fromFirst brings the ratios of a document of version 1 into the form of today. Its verdicts, which
+// knew no floor, stay.
+func (d *Document) fromFirst() {
+	words := map[stats.Verdict]stats.Verdict{
+		"no difference this run can tell": stats.CannotTell, "too few rounds for an interval": stats.TooFew,
+	}
+	for i := range d.Ratios {
+		r := &d.Ratios[i]
+		r.Verdict = cmp.Or(words[r.Verdict], r.Verdict)
+		if r.Kind == Noise && r.Ratio.Bounded() {
+			r.Floor = r.Ratio.Floor()
+		}
+	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
-	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 func TestWhatDoesNotFitIsSkippedAndSaid(t *testing.T) {
@@ -78,32 +77,6 @@ func TestPeersCan(t *testing.T) {
 	}
 	s := WithFlag(Server{Name: "stage1-reuseport"}, "-acceptor")
 	require.Equal(t, []string{"-acceptor"}, s.Args)
-}
-
-// A client that is slow on purpose, on CPUs of its own, does not pass for a slow server.
-func TestSlowClientIsMarked(t *testing.T) {
-	cpus, err := netpoll.CPUs()
-	require.NoError(t, err)
-	if len(cpus) < 2 {
-		t.Skip("a CPU for each needs two")
-	}
-	b := bench(t)
-	b.Layout, b.place = results.Split, Place{}
-	require.NoError(t, b.Prepare())
-	// The bench knows nothing of it: its generator sends 50 requests a second and no more.
-	slow := filepath.Join(t.TempDir(), "generator")
-	require.NoError(t, os.WriteFile(slow, fmt.Appendf(nil, "#!/bin/sh\nexec %s \"$@\" --rate 50\n", b.Command), 0o755))
-	b.Command, b.Duration = slow, 300*time.Millisecond
-	b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 2)}}
-	d, err := b.Run(t.Context())
-	require.NoError(t, err)
-	row, ok := d.Row("good", workload.Hello)
-	require.True(t, ok)
-	if !row.ClientBound && d.Method.Others > 0.3 {
-		t.Skipf("other processes take %.0f%% of the CPUs, so none is seen idle", 100*d.Method.Others)
-	}
-	require.True(t, row.ClientBound, "busy %v", row.Busy)
-	require.Contains(t, strings.Join(d.Notes, "\n"), "* Client-bound: good on hello")
 }
 
 func TestRateGoesToTheGenerator(t *testing.T) {

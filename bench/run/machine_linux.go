@@ -1,12 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,6 +38,24 @@ func processTicks(pid int) (user, system int64, err error) {
 		system, err = strconv.ParseInt(fields[12], 10, 64)
 	}
 	return user, system, err
+}
+
+// inLine is how long the threads of a process have stood ready and waited for a CPU so far: the second
+// field of schedstat, see "Scheduler Statistics" in the kernel's documentation. 0 where the kernel does
+// not tell.
+func inLine(pid int) (sum time.Duration) {
+	if pid == 0 {
+		return 0
+	}
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, task := range tasks {
+		b, _ := os.ReadFile(task)
+		if f := strings.Fields(string(b)); len(f) >= 2 {
+			ns, _ := strconv.ParseInt(f[1], 10, 64)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
 }
 
 // resident is the resident memory of a process in bytes, see proc_pid_statm(5).
@@ -85,6 +105,51 @@ func readCPUs(cpus []int) (sum cpuTicks, err error) {
 		sum.steal += n[7]
 	}
 	return sum, nil
+}
+
+// readCores reads which CPUs are threads of one core, as far as the kernel tells: it sees what a
+// virtual machine shows it. See Documentation/admin-guide/cputopology.rst of the kernel.
+func readCores(cpus []int) cores {
+	found := cores{}
+	for _, cpu := range cpus {
+		b, err := os.ReadFile(fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpuFolder, cpu))
+		if err != nil {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.TrimSpace(string(b)), ",") // "0,4" or "0-1"
+		first, _, _ = strings.Cut(first, "-")
+		if core, err := strconv.Atoi(first); err == nil {
+			found[cpu] = core
+		}
+	}
+	return found
+}
+
+// switches counts how often the threads of a process gave their CPU away, to wait, and how often it was
+// taken from them, since they began: see proc_pid_status(5). Threads that have ended are not in it.
+func switches(pid int) (s contextSwitches, err error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(tasks) == 0 {
+		return s, fmt.Errorf("process %d has no threads: %w", pid, cmp.Or(err, os.ErrNotExist))
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile(task)
+		if err != nil {
+			continue // it has just ended
+		}
+		for line := range strings.Lines(string(b)) {
+			key, value, _ := strings.Cut(line, ":")
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			switch {
+			case err != nil:
+			case key == "voluntary_ctxt_switches":
+				s.waits += n
+			case key == "nonvoluntary_ctxt_switches":
+				s.preemptions += n
+			}
+		}
+	}
+	return s, nil
 }
 
 // useCPUs moves every thread of this process to the given CPUs.
@@ -137,6 +202,7 @@ func describe(m *results.Machine) {
 		m.Governor = governor(cpus)
 	}
 	m.Battery = onBattery(powerFolder)
+	describeKernel(m)
 	var memory unix.Sysinfo_t
 	if unix.Sysinfo(&memory) == nil {
 		m.MemoryBytes = int64(memory.Totalram) * int64(memory.Unit)

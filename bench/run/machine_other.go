@@ -3,6 +3,8 @@
 package run
 
 import (
+	"time"
+
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -17,7 +19,13 @@ func processTicks(int) (user, system int64, err error) { return 0, 0, netpoll.Er
 
 func resident(int) (int64, error) { return 0, netpoll.ErrUnsupported }
 
+func inLine(int) time.Duration { return 0 }
+
 func readCPUs([]int) (cpuTicks, error) { return cpuTicks{}, netpoll.ErrUnsupported }
+
+func readCores([]int) cores { return nil }
+
+func switches(int) (contextSwitches, error) { return contextSwitches{}, netpoll.ErrUnsupported }
 
 func useCPUs([]int) error { return netpoll.ErrUnsupported }
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,10 @@ func rigged(part string) {
 	case "chatty":
 		fmt.Println("hello there")
 		select {}
+	case "burns":
+		runtime.GOMAXPROCS(1)
+		for {
+		}
 	case "refuses":
 		fmt.Fprintln(os.Stderr, "address 127.0.0.1:8080 is taken by another process")
 		os.Exit(1)

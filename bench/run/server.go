@@ -15,6 +15,10 @@ type Server struct {
 	Args []string // beside the address and the workers
 	Env  []string // variables beside those of this process
 
+	// Network is one of Networks, "" for the loopback; Wrapper is what starts the server: see network.inside.
+	Network string
+	Wrapper []string
+
 	Workers int // 0 for those of the whole run
 
 	// Can tells which workloads it can serve; nil is all.
@@ -31,6 +35,6 @@ func Start(ctx context.Context, s Server, cpus []int, workers int) (*harness.Ser
 		Command: harness.Command{
 			Name: s.Name, Path: s.Path, Args: append([]string{"-workers", strconv.Itoa(workers)}, s.Args...), Env: s.Env, CPUs: cpus,
 		},
-		NoAdmin: !s.Admin,
+		NoAdmin: !s.Admin, Wrapper: s.Wrapper,
 	})
 }

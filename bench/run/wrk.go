@@ -96,13 +96,13 @@ func (b *Bench) wrk(ctx context.Context, s *harness.Server, w workload.Workload)
 		warm, err = b.warm(ctx, s, w)
 	}
 	if err == nil {
-		before, err = b.look(ctx, s)
+		before, err = b.look(ctx, s, 0)
 	}
 	if err == nil {
 		result, err = b.runWrk(ctx, s, w)
 	}
 	if err == nil {
-		after, err = b.look(ctx, s)
+		after, err = b.look(ctx, s, 0)
 		for kind, n := range warm.Errors {
 			result.Errors["in the warm-up, which wrk has no part in: "+kind] = n
 		}

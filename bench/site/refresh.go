@@ -28,7 +28,7 @@ type Refresh struct {
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", splitName, peersName, "ablation", "profiles"}
+var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, "ablation", "profiles"}
 
 // peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k"
@@ -67,12 +67,15 @@ type refreshing struct {
 
 func (r *refreshing) part(name string) error {
 	switch name {
-	case splitName:
-		// Chapter 1 blames their sharing a CPU for what the step does on hello. This needs two
-		// CPUs.
-		return r.document(name, "compare", "0", "1", "--layout", "split")
+	case sharedName:
+		// The other layout, for chapter 0: the ladder itself gives the generator CPUs of its own.
+		return r.document(name, "compare", "0", "1", "--layout", results.CoLocated)
 	case peersName:
 		return r.document(name, "peers", "--workload", peersWorkloads)
+	case rateName:
+		return r.document(name, "rate")
+	case networkName:
+		return r.document(name, "network")
 	case "ablation":
 		return r.ablation()
 	case "profiles":
@@ -127,6 +130,9 @@ func (r *refreshing) document(name string, args ...string) error {
 		return err
 	}
 	d.Command = shown
+	if name == rateName || name == networkName { // shown whole, so nothing more is asked of the rounds
+		return writeWhole(d, r.data(name+".json"))
+	}
 	return writeData(d, r.data(name+".json"))
 }
 

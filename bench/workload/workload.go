@@ -23,6 +23,9 @@ type Workload struct {
 	Status  int    // of the right answer
 	Body    []byte // of the right answer, compared byte by byte
 
+	// ContentType is the media type of the right answer, without parameters; "" for any.
+	ContentType string
+
 	Connections int  // that send, for the whole run
 	Pipeline    int  // requests sent at once on a connection; the next go out when all are answered
 	Reconnect   bool // a new connection for every request
@@ -55,6 +58,7 @@ func All() []Workload {
 		echo(),
 		get("params", "GET /users/42", "/users/42", []byte(`{"id":"42"}`)),
 		browser(),
+		get("body2k", "GET /bytes/2048", "/bytes/2048", stable("/bytes/2048")),
 		get("body8k", "GET /bytes/8192", "/bytes/8192", stable("/bytes/8192")),
 		get("body64k", "GET /bytes/65536", "/bytes/65536", stable("/bytes/65536")),
 		with(get("churn", "a new connection for every GET /", "/", []byte(greeting)), func(w *Workload) {
@@ -158,9 +162,22 @@ func get(name, summary, path string, body []byte) Workload {
 	return Workload{
 		Name: name, Summary: summary,
 		Request: []byte("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n"),
-		Status:  200, Body: body, Connections: 100, Pipeline: 1,
+		Status:  200, Body: body, ContentType: contentType(path), Connections: 100, Pipeline: 1,
 	}
 }
+
+// contentType is the media type with which a path of package app is answered.
+func contentType(path string) string {
+	switch {
+	case strings.HasPrefix(path, "/api/"), strings.HasPrefix(path, "/users/"):
+		return "application/json"
+	case strings.HasPrefix(path, "/bytes/"):
+		return "application/octet-stream"
+	}
+	return plain
+}
+
+const plain = "text/plain"
 
 func with(w Workload, change func(*Workload)) Workload {
 	change(&w)
@@ -176,7 +193,7 @@ func echo() Workload {
 	return Workload{
 		Name: "echo", Summary: "POST /api/echo with 1 KiB",
 		Request: append([]byte(head), body...),
-		Status:  200, Body: body, Connections: 100, Pipeline: 1,
+		Status:  200, Body: body, ContentType: plain, Connections: 100, Pipeline: 1,
 	}
 }
 
@@ -203,6 +220,6 @@ func browser() Workload {
 	return Workload{
 		Name: "browser", Summary: fmt.Sprintf("GET / with the %d headers of a browser, %d bytes", len(fields), len(head)),
 		Request: []byte(head),
-		Status:  200, Body: []byte(greeting), Connections: 100, Pipeline: 1,
+		Status:  200, Body: []byte(greeting), ContentType: plain, Connections: 100, Pipeline: 1,
 	}
 }

@@ -72,13 +72,13 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 			return err
 		}
 		o.say("")
-		o.say("  %-21s %-24s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
+		o.say("  %-21s %-32s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
 		for _, head := range []string{"yours", base + run.Again} {
 			label := head + " / " + base
 			if head != "yours" {
 				label = "again, for the noise"
 			}
-			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
+			o.say("  %-21s %-32s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
 		}
 		if base == onStart {
 			for _, r := range d.Ratios {
@@ -95,14 +95,14 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 			o.line("--", yellow, warning)
 		}
 	}
-	o.say("\nAn interval that contains 1 says that no difference can be told.")
+	o.say("\nA difference is told when its interval excludes 1 and it is beyond the floor, what a server differs from itself.")
 	return nil
 }
 
 // warnings are the notes of a run that make its figures doubtful, without their marks.
 func warnings(notes []string) (doubtful []string) {
 	for _, note := range notes {
-		if strings.HasPrefix(note, "Disturbed: ") || strings.HasPrefix(note, "* Client-bound: ") || strings.HasPrefix(note, "! ") {
+		if results.Doubtful(note) {
 			doubtful = append(doubtful, strings.TrimLeft(note, "*! "))
 		}
 	}
@@ -113,7 +113,7 @@ func warnings(notes []string) (doubtful []string) {
 func interval(ratios []results.Ratio, head string, metric results.Metric) string {
 	for _, r := range ratios {
 		if r.Head == head && r.Metric == metric {
-			return fmt.Sprintf("%.3f (%.3f to %.3f)", r.Ratio.Median, r.Ratio.Low, r.Ratio.High)
+			return r.Ratio.Format() + " " + r.Marked()
 		}
 	}
 	return "-"

@@ -13,7 +13,7 @@ import (
 
 func newCompare() *cobra.Command {
 	var h measuring
-	var name, base, head string
+	var name, base, head, network string
 	cmd := &cobra.Command{
 		Use:   "compare stage stage | compare stage --base commit",
 		Short: "Measure one stage against another, or against itself at another commit",
@@ -35,6 +35,10 @@ commit of --head.`,
 			return nil
 		},
 		RunE: h.measures("compare", &name, func(j *job, args []string) error {
+			if err := usable(network, h.generator); err != nil {
+				return err
+			}
+			j.network = network
 			if base != "" {
 				return j.compareCommits(args[0], base, head)
 			}
@@ -42,12 +46,13 @@ commit of --head.`,
 			if err != nil {
 				return err
 			}
-			j.Pair(servers[0], servers[1], j.workloads[0])
+			j.pair(servers[0], servers[1])
 			return nil
 		}),
 	}
 	h.flags(cmd, 30*time.Second)
 	workloadFlag(cmd, &name, workload.Hello, "what to send")
+	networkFlag(cmd, &network)
 	cmd.Flags().StringVar(&base, "base", "", "`commit` to compare with")
 	cmd.Flags().StringVar(&head, "head", "", "`commit` that is compared (default: the files as they are)")
 	return cmd
@@ -81,6 +86,15 @@ func (j *job) compareCommits(stage, base, head string) error {
 	if before.Name == after.Name {
 		return usage(fmt.Errorf("%s and %s are one commit: choose two", base, head))
 	}
-	j.Pair(before, after, j.workloads[0])
+	j.pair(before, after)
 	return nil
+}
+
+// pair compares two servers in the network that was asked for.
+func (j *job) pair(base, head run.Server) {
+	base.Network, head.Network = j.network, j.network
+	if j.network != "" && j.network != run.Loopback {
+		j.Remarks = append(j.Remarks, "Between generator and server: "+networkWords[j.network]+".")
+	}
+	j.Pair(base, head, j.workloads[0])
 }

@@ -19,7 +19,7 @@ func newDocs() *cobra.Command {
 		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	docs.AddCommand(newDocsBuild(), newDocsServe(), newDocsCheck(), newDocsReadmes(), newDocsRefresh())
+	docs.AddCommand(newDocsBuild(), newDocsServe(), newDocsCheck(), newDocsReadmes(), newDocsRefresh(), newDocsMachine())
 	return docs
 }
 
@@ -122,6 +122,33 @@ func newDocsReadmes() *cobra.Command {
 	}
 }
 
+func newDocsMachine() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "machine name", Short: "Add this machine's run of the ladder to those that the pages compare",
+		Long: `Add what make ladder has measured on this machine to docs/data/machines, with the
+facts of the machine and without the rounds. The name says what machine it is, such
+as xeon-gold-4: small letters, digits and hyphens.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, err := harness.FindRoot()
+			if err != nil {
+				return err
+			}
+			if file == "" {
+				file = filepath.Join(root, "bench", "out", "ladder.json")
+			}
+			path, err := site.AddMachine(root, args[0], file)
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "added %s\n", path)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&file, "run", "", "`file` of the run (default: bench/out/ladder.json)")
+	return cmd
+}
+
 func newDocsRefresh() *cobra.Command {
 	r := site.Refresh{}
 	cmd := &cobra.Command{
@@ -129,14 +156,16 @@ func newDocsRefresh() *cobra.Command {
 		Long: `Measure anew every figure that the documentation quotes, into docs/data:
 
   ladder     what make ladder measures
-  split      stage1 beside stage0, the generator on a CPU of its own
+  shared     stage1 beside stage0, on one CPU together with the generator
   peers      stage5 beside the servers of other libraries
+  rate       every stage at one rate, half of what stage0 can serve
+  network    stages 4 and 5 over loopback, veth pair and bridge (needs root)
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   profiles   where the CPU time of each stage goes: the table and the flame graphs
 
 The figures in README.md and in the stages' READMEs are written anew from them.
 
-Let nothing else run meanwhile. It takes about a quarter of an hour.`,
+Let nothing else run meanwhile. It takes about twenty minutes.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			for _, part := range r.Only {
 				if err := oneOf("part", part, site.RefreshParts...); err != nil {
@@ -159,7 +188,7 @@ Let nothing else run meanwhile. It takes about a quarter of an hour.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, profiles")
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, shared, peers, rate, network, ablation, profiles")
 	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")

@@ -122,8 +122,14 @@ func microseconds(ns int64) string { return time.Duration(ns).Round(100 * time.N
 func printLoad(out io.Writer, r load.Result) {
 	fmt.Fprintf(out, "%s at %s: %d connections on %d threads, %d established, %d answered\n", r.Workload, r.Target, r.Connections+r.Idle, r.Threads, r.Established, r.Answered)
 	fmt.Fprintf(out, "%.0f requests per second (%d in %.2f s)\n", r.RequestsPerSecond, r.Requests, r.Seconds)
+	if r.Rate == 0 && r.Late > 0 {
+		fmt.Fprintf(out, "%d more were answered after the end\n", r.Late)
+	}
 	if r.Rate > 0 {
 		fmt.Fprintf(out, "%.0f per second were due; %d were answered late, %d never sent\n", r.Rate, r.Late, r.Unsent)
+	}
+	if r.SentLate > 0 || r.WokeLate > 0 {
+		fmt.Fprintf(out, "the generator itself was up to %s behind its time and sent %d late though a connection was free: that is in the latencies, and not the server's\n", microseconds(r.WokeLate), r.SentLate)
 	}
 	if r.Sources > 1 && r.Overlap == 0 {
 		fmt.Fprintf(out, "connections left from %d addresses\n", r.Sources)
@@ -139,6 +145,9 @@ func printLoad(out io.Writer, r load.Result) {
 	}
 	if r.StaleDates > 0 {
 		fmt.Fprintln(out, "the Date of the answers is not the time")
+	}
+	if r.Undated > 0 {
+		fmt.Fprintln(out, "the answers have no Date")
 	}
 	for _, kinds := range []struct {
 		label string

@@ -53,7 +53,7 @@ after: source <(ladder completion bash) (or zsh, fish, powershell).`,
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{measureGroup, "Measure", []*cobra.Command{newRun(), newCompare(), newPeers(), newScale(), newMix(), newGuard(), newGenerators(), newReport()}},
+		{measureGroup, "Measure", []*cobra.Command{newRun(), newCompare(), newPeers(), newScale(), newRate(), newNetwork(), newMix(), newGuard(), newGenerators(), newReport()}},
 		{lookGroup, "Look where the time goes", []*cobra.Command{newWhere(), newFlame(), newSyscalls(), newAllocs(), newStat(), newWrongTurn()}},
 		{readGroup, "Read", []*cobra.Command{newDocs()}},
 		{workshopGroup, "Workshop", []*cobra.Command{newWorkshop()}},

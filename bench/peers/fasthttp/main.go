@@ -25,7 +25,11 @@ func main() {
 			code, contentType, body := peer.Serve(ctx.Method(), ctx.Path(), ctx.PostBody(), b[:])
 			ctx.SetStatusCode(code)
 			ctx.SetContentType(contentType)
-			ctx.SetBody(body)
+			if contentType == peer.Binary {
+				ctx.Response.SetBodyRaw(body) // it never changes, so it need not be copied
+			} else {
+				ctx.SetBody(body)
+			}
 			scratch.Put(b)
 		},
 	}

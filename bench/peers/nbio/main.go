@@ -21,6 +21,10 @@ func main() {
 		NPoller: o.Workers,
 		MaxLoad: 1 << 20,
 		Handler: peer.Mux(),
+		// Its best settings here: a handler that does not block runs where its request was read, not in a
+		// pool of goroutines, and up to 10,000 connections have a goroutine each; the rest are polled.
+		ServerExecutor: func(f func()) { f() },
+		IOMod:          nbhttp.IOModMixed,
 		Listen: func(network, addr string) (net.Listener, error) {
 			l, err := net.Listen(network, addr)
 			if err == nil {
