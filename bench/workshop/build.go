@@ -15,8 +15,7 @@ const buildLimit = 5 * time.Minute
 
 // source is f as the package work/label.
 func (f files) source(root, label string) *harness.Source {
-	// Without the paths of folders the same files are compiled once, wherever they lie.
-	return &harness.Source{Root: root, Name: label, Package: workPath + "/" + label, Files: f, Flags: []string{"-trimpath"}}
+	return &harness.Source{Root: root, Name: label, Package: workPath + "/" + label, Files: f}
 }
 
 // buildIn builds f as the package work/label in a folder of its own below folder. What the compiler

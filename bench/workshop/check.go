@@ -143,11 +143,10 @@ func (n *notYet) onlyAnswers() bool {
 func check(ctx context.Context, o *output, root string, e *Exercise, own files, options CheckOptions) error {
 	noSuite, measure := options.NoSuite, options.Measure
 	// The rules are those that are committed, and what is built beside own is too.
-	copied, commit, cleanUp, err := graded(ctx, root, "HEAD")
+	copied, commit, err := graded(ctx, root, "HEAD")
 	if err != nil {
 		return err
 	}
-	defer cleanUp()
 	if committed, err := exercise(copied, e.Name); err == nil {
 		e = committed
 	} else {

@@ -134,12 +134,11 @@ func (w *Workshop) doubts(ctx context.Context, s submission, run bool) (remarks 
 	if head, err := git(ctx, w.root, "rev-parse", "HEAD"); err != nil || head != s.Commit {
 		doubt("it was checked by another commit, %s", short(s.Commit))
 	}
-	copied, _, cleanUp, err := graded(ctx, w.root, s.Commit)
+	copied, _, err := graded(ctx, w.root, s.Commit)
 	if err != nil {
 		doubt("%v", err)
 		return remarks
 	}
-	defer cleanUp()
 	own, start, err := s.apply(e, copied)
 	if err != nil {
 		doubt("its diff does not fit the start: %v", err)
@@ -172,6 +171,7 @@ func (s submission) apply(e *Exercise, copied string) (own, start files, err err
 	if err := os.WriteFile(filepath.Join(copied, patch), []byte(s.Diff), 0o666); err != nil {
 		return nil, nil, err
 	}
+	defer os.Remove(filepath.Join(copied, patch))
 	v := there.variant(onStart)
 	v.Then = append(v.Then, harness.Change{Patch: patch})
 	own, err = filesOf(copied, v)

@@ -2,11 +2,13 @@ package workshop
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,22 +30,20 @@ func gradedPaths(ctx context.Context, root, commit string) ([]string, error) {
 
 // graded copies what a commit of the repository has ("HEAD"), and says which one it is. Without git, or in a tree that
 // none has been made in, it is the tree itself and commit is "".
-func graded(ctx context.Context, root, of string) (folder, commit string, cleanUp func(), err error) {
+func graded(ctx context.Context, root, of string) (folder, commit string, err error) {
 	commit, err = git(ctx, root, "rev-parse", "--verify", "--quiet", of+"^{commit}")
 	if err != nil && of == "HEAD" {
-		return root, "", func() {}, nil
+		return root, "", nil
 	}
 	if err != nil {
-		return "", "", nil, fmt.Errorf("there is no commit %s here", short(of))
+		return "", "", fmt.Errorf("there is no commit %s here", short(of))
 	}
 	paths, err := gradedPaths(ctx, root, commit)
 	if err != nil {
-		return "", "", nil, err
+		return "", "", err
 	}
-	if folder, err = os.MkdirTemp("", "ladder-graded-"); err != nil {
-		return "", "", nil, err
-	}
-	cleanUp = func() { os.RemoveAll(folder) }
+	// The same place each time, so that the go command compiles it once. The underscore keeps it out of its patterns.
+	folder = filepath.Join(root, workPath, "_graded", commit)
 	command := gitCommand(ctx, root, append([]string{"archive", "--format=tar", commit, "--"}, paths...)...)
 	archive, err := command.StdoutPipe()
 	if err == nil {
@@ -53,10 +53,9 @@ func graded(ctx context.Context, root, of string) (folder, commit string, cleanU
 		err = errors.Join(unpack(archive, folder), command.Wait())
 	}
 	if err != nil {
-		cleanUp()
-		return "", "", nil, fmt.Errorf("cannot copy what is committed: %w", err)
+		return "", "", fmt.Errorf("cannot copy what is committed: %w", err)
 	}
-	return folder, commit, cleanUp, nil
+	return folder, commit, nil
 }
 
 func gitCommand(ctx context.Context, root string, args ...string) *exec.Cmd {
@@ -72,36 +71,64 @@ func git(ctx context.Context, root string, args ...string) (string, error) {
 // short is a commit as people write it.
 func short(commit string) string { return commit[:min(len(commit), 10)] }
 
-// unpack writes the folders and files of an archive.
+// unpack makes folder have the files of an archive, and no others but those below work/. What is right already is left
+// alone, so that two may do so at once.
 func unpack(archive io.Reader, folder string) error {
+	wanted := map[string]bool{}
 	for reader := tar.NewReader(archive); ; {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
-			_, err = io.Copy(io.Discard, archive) // what is left of it is padding
-			return err
+			// What is left of it is padding.
+			if _, err := io.Copy(io.Discard, archive); err != nil {
+				return err
+			}
+			return removeOthers(folder, wanted)
 		}
 		if err != nil {
 			return err
 		}
-		if !filepath.IsLocal(header.Name) {
+		if !filepath.IsLocal(header.Name) || header.Typeflag != tar.TypeReg {
 			continue
 		}
 		path := filepath.Join(folder, header.Name)
-		switch header.Typeflag {
-		case tar.TypeDir:
-			err = os.MkdirAll(path, 0o777)
-		case tar.TypeReg:
-			var text []byte
-			if text, err = io.ReadAll(reader); err == nil {
-				if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-					err = os.WriteFile(path, text, 0o666)
-				}
-			}
+		wanted[path] = true
+		text, err := io.ReadAll(reader)
+		if err != nil {
+			return err
+		}
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, text) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return err
+		}
+		// In one step: another check may be reading.
+		file, err := os.CreateTemp(filepath.Join(folder, ".."), "file-")
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(text)
+		if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+			err = os.Rename(file.Name(), path)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+func removeOthers(folder string, wanted map[string]bool) error {
+	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path == filepath.Join(folder, workPath):
+			return fs.SkipDir
+		case !entry.IsDir() && !wanted[path]:
+			return os.Remove(path)
+		}
+		return nil
+	})
 }
 
 // kept are the settings of the go command that say where things come from and lie; all others are as they come.

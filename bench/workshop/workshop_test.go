@@ -375,3 +375,52 @@ func TestClassroomMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestGradedIsWhatIsCommitted: what has been changed in the tree or in the copy has no say.
+func TestGradedIsWhatIsCommitted(t *testing.T) {
+	root := cloneRoot(t)
+	folder, commit, err := graded(t.Context(), root, "HEAD")
+	require.NoError(t, err)
+	require.Equal(t, []string{root, ""}, []string{folder, commit}, "without git")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a", "commit", "-qm", "all"}} {
+		_, err := git(t.Context(), root, args...)
+		require.NoError(t, err)
+	}
+	rules := filepath.Join(exercisesPath, "02-conn-timer", "exercise.yaml")
+	want, err := os.ReadFile(filepath.Join(root, rules))
+	require.NoError(t, err)
+	easy := []byte("title: easy\n")
+	require.NoError(t, os.WriteFile(filepath.Join(root, rules), easy, 0o666))
+	_, err = git(t.Context(), root, "update-index", "--assume-unchanged", filepath.ToSlash(rules))
+	require.NoError(t, err)
+	for range 2 {
+		folder, commit, err = graded(t.Context(), root, "HEAD")
+		require.NoError(t, err)
+		require.Len(t, commit, 40)
+		got, err := os.ReadFile(filepath.Join(folder, rules))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+		require.NoFileExists(t, filepath.Join(folder, "shared", "more.go"))
+		// For the second time the copy is edited.
+		require.NoError(t, os.WriteFile(filepath.Join(folder, rules), easy, 0o666))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "shared", "more.go"), nil, 0o666))
+	}
+}
+
+func TestEnvironmentIsClean(t *testing.T) {
+	// All that is changed is put back.
+	for _, line := range os.Environ() {
+		name, value, _ := strings.Cut(line, "=")
+		t.Setenv(name, value)
+	}
+	for _, name := range []string{"GOFLAGS", "GODEBUG", "GOGC", "GOENV", "GOWORK", "GIT_DIR"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("GOFLAGS", "-tags=cheat")
+	t.Setenv("GODEBUG", "madvdontneed=1")
+	require.NoError(t, cleanEnvironment(t.Context()))
+	require.Empty(t, os.Getenv("GOFLAGS"))
+	require.Empty(t, os.Getenv("GODEBUG"))
+	require.Equal(t, "off", os.Getenv("GOENV"))
+	require.NotEmpty(t, os.Getenv("GOMODCACHE"))
+}
