@@ -84,6 +84,13 @@ func (b *Bench) Prepare() error {
 // CPUs are those that servers run on, once Prepare has chosen them.
 func (b *Bench) CPUs() []int { return b.place.Server }
 
+// Machine describes where this process runs.
+func Machine() results.Machine {
+	m := results.Machine{Go: runtime.Version(), LoadAverage: loadAverage(), CPUs: runtime.NumCPU()}
+	describe(&m)
+	return m
+}
+
 // Run does the rounds. It returns the document with all that was measured even
 // when it ends early, and then the reason as well.
 func (b *Bench) Run(ctx context.Context) (*results.Document, error) {

@@ -133,14 +133,20 @@ func newDocsRefresh() *cobra.Command {
   peers      stage5 beside the servers of other libraries
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   profiles   where the CPU time of each stage goes: the table and the flame graphs
+  labs       the labs, a file for each; --lab names some
 
 The figures in README.md and in the stages' READMEs are written anew from them.
 
-Let nothing else run meanwhile. It takes about a quarter of an hour.`,
+Let nothing else run meanwhile. It takes less than half an hour.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			for _, part := range r.Only {
 				if err := oneOf("part", part, site.RefreshParts...); err != nil {
 					return fmt.Errorf("--only: %w", err)
+				}
+			}
+			for _, name := range r.Labs {
+				if err := oneOf("lab", name, labNames()...); err != nil {
+					return fmt.Errorf("--lab: %w", err)
 				}
 			}
 			return noArguments(cmd, args)
@@ -159,7 +165,8 @@ Let nothing else run meanwhile. It takes about a quarter of an hour.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, profiles")
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, profiles, labs")
+	f.StringSliceVar(&r.Labs, "lab", nil, "of the labs run these only")
 	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")
