@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/qps-ladder/qps-ladder/bench/labs/input"
+	"github.com/qps-ladder/qps-ladder/bench/lab/input"
 )
 
 type way struct {

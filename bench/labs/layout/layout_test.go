@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func BenchmarkLayout(b *testing.B) {
 	for _, size := range []struct {
 		name  string
 		bytes int
-	}{{"16KB", 16 << 10}, {"256KB", 256 << 10}, {"4MB", 4 << 20}, {"32MB", 32 << 20}, {"256MB", 256 << 20}} {
+	}{{"16kb", 16 << 10}, {"256kb", 256 << 10}, {"4mb", 4 << 20}, {"32mb", 32 << 20}, {"256mb", 256 << 20}} {
 		b.Run("chase/"+size.name, func(b *testing.B) {
 			ring := Ring(size.bytes)
 			at := Chase(ring, 0, len(ring)) // once round: as much of it as fits is in the cache
@@ -122,6 +123,7 @@ func BenchmarkLayout(b *testing.B) {
 		{"one-thread", func() { CountOne(&near[0], &near[1], count/2) }}, // as many for a thread as above
 	} {
 		b.Run("counters/"+way.name, func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 			for b.Loop() {
 				way.run()
 			}
