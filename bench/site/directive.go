@@ -69,6 +69,7 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
 		"lab":         {1, 1, func() (string, error) { return b.labTable(args[0]) }},
 		"labs":        {0, 0, b.labList},
+		"gains":       {0, 0, b.gainsPicture},
 		"progression": {0, 0, b.progression},
 		"documents":   {0, 0, b.documentList},
 		"published":   {0, 0, b.publishedTable},
