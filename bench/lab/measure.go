@@ -124,6 +124,10 @@ type Missing struct{ Lab, What string }
 
 func (m Missing) Error() string { return fmt.Sprintf("lab %s cannot run here: %s", m.Lab, m.What) }
 
+// FolderVariable tells the benchmark of a folder that lasts for the whole lab, while each of its
+// parts is a process of its own: for what takes longer to make than to measure.
+const FolderVariable = "LADDER_LAB_FOLDER"
+
 // again marks the second run of a baseline in a round.
 const again = " again"
 
@@ -135,7 +139,7 @@ func (l *Lab) Measure(ctx context.Context, root string, o Options) (*Result, err
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	b := bench{lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name), binary: filepath.Join(folder, l.Name+".test")}
+	b := bench{lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name), binary: filepath.Join(folder, l.Name+".test"), shared: folder}
 	o.Tell("building")
 	if err := b.build(ctx); err != nil {
 		return nil, err
@@ -208,6 +212,7 @@ func (s *series) add(round int, figures map[string]float64) {
 type bench struct {
 	lab            *Lab
 	folder, binary string
+	shared         string // see FolderVariable
 }
 
 // build compiles it, once: the rounds only run it. A lab may be a module of its own.
@@ -262,7 +267,7 @@ func (b bench) once(ctx context.Context) (map[string]map[string]float64, error) 
 }
 
 func (b bench) run(ctx context.Context, args ...string) (harness.Output, error) {
-	return harness.Run(ctx, harness.Command{Path: b.binary, Dir: b.folder, Env: b.lab.Variables, Args: append(args, "-test.cpu", fmt.Sprint(b.lab.CPUs))})
+	return harness.Run(ctx, harness.Command{Path: b.binary, Dir: b.folder, Env: slices.Concat(b.lab.Variables, []string{FolderVariable + "=" + b.shared}), Args: append(args, "-test.cpu", fmt.Sprint(b.lab.CPUs))})
 }
 
 var skipped = regexp.MustCompile(`(?m)^\s+\w+\.go:\d+: (.*)\n--- SKIP: TestSame`)
@@ -369,7 +374,7 @@ func (l *Lab) Check(ctx context.Context, root string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	b := bench{lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name), binary: filepath.Join(folder, l.Name+".test")}
+	b := bench{lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name), binary: filepath.Join(folder, l.Name+".test"), shared: folder}
 	if err := b.build(ctx); err != nil {
 		return err
 	}

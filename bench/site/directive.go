@@ -68,6 +68,7 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"where":       {1, 6, func() (string, error) { return b.whereTable(args...) }},
 		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
 		"lab":         {1, 1, func() (string, error) { return b.labTable(args[0]) }},
+		"predicted":   {2, 2, func() (string, error) { return b.predictedTable(args[0], args[1]) }},
 		"labs":        {0, 0, b.labList},
 		"gains":       {0, 0, b.gainsPicture},
 		"progression": {0, 0, b.progression},
