@@ -217,20 +217,17 @@ type bench struct {
 
 // build compiles it, once: the rounds only run it. A lab may be a module of its own.
 func (b bench) build(ctx context.Context) error {
-	command := func() *exec.Cmd {
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-o", b.binary, ".")
-		cmd.Dir = b.folder
-		return cmd
-	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-o", b.binary, ".")
+	cmd.Dir = b.folder
 	if b.lab.Experiment != "" {
-		cmd := command()
-		// The standard library is built anew with an experiment; without cgo that takes half as long.
-		cmd.Env = append(os.Environ(), "GOEXPERIMENT="+b.lab.Experiment, "CGO_ENABLED=0")
-		if cmd.Run() == nil {
-			return nil
+		// The standard library is built anew for an experiment; without cgo that is less work.
+		env := append(os.Environ(), "GOEXPERIMENT="+b.lab.Experiment, "CGO_ENABLED=0")
+		known := exec.CommandContext(ctx, "go", "env", "GOEXPERIMENT")
+		if known.Env = env; known.Run() == nil {
+			cmd.Env = env
 		}
 	}
-	text, err := command().CombinedOutput()
+	text, err := cmd.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()
 	}
