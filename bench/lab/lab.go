@@ -42,6 +42,8 @@ type Lab struct {
 	CPUs int `yaml:"cpus"`
 	// Variables are set for the benchmark, as NAME=value.
 	Variables []string `yaml:"variables"`
+	// Experiment is a GOEXPERIMENT to build with. A toolchain that has no such one builds without.
+	Experiment string `yaml:"experiment"`
 
 	Ways  []Way  `yaml:"ways"` // of every case that has none of its own; the first is the baseline
 	Cases []Case `yaml:"cases"`
@@ -54,6 +56,8 @@ type Lab struct {
 type Way struct {
 	Name string `yaml:"name"`
 	Text string `yaml:"text"` // one line
+	// Experiment says that the way may be missing: it needs the lab's experiment, or a CPU for it.
+	Experiment bool `yaml:"experiment"`
 }
 
 // Case is one input or setting with which all its ways are run.
@@ -172,7 +176,10 @@ func (l *Lab) check(folder string) error {
 		if c.Text == "" || len(c.Ways) < 2 {
 			wrong("case %s: a text and two ways are needed", c.Name)
 		}
-		for _, w := range c.Ways {
+		for i, w := range c.Ways {
+			if w.Experiment && (i == 0 || l.Experiment == "") {
+				wrong("%s/%s: a baseline is always there, and a way for an experiment needs one", c.Name, w.Name)
+			}
 			if !plain.MatchString(c.Name) || !plain.MatchString(w.Name) || numbered.MatchString(w.Name) || w.Text == "" {
 				wrong("%s/%s: names are small letters, digits and hyphens, with no number behind the last hyphen of a way; a way has a text", c.Name, w.Name)
 			}

@@ -89,6 +89,22 @@ func BenchmarkLittle(b *testing.B) {
 var sink int
 `
 
+// A toolchain without the experiment builds without it, and the ways that need it are left out.
+func TestExperiment(t *testing.T) {
+	definition := strings.Replace(little, "ways: [", "experiment: nosuchexperiment\nways: [", 1)
+	definition = strings.Replace(definition, "text: f}]", "text: f}, {name: new, text: n, experiment: true}]", 1)
+	root, l, err := makeLab(t, definition, littleCode)
+	require.NoError(t, err)
+	require.NoError(t, l.Check(t.Context(), root))
+	r, err := l.Measure(t.Context(), root, Options{Time: time.Second, Rounds: 1, Seed: 1, Tell: func(string) {}})
+	require.NoError(t, err)
+	require.Len(t, r.Cases[0].Ways, 2)
+	require.Len(t, l.Cases[0].Ways, 3, "the definition is not changed")
+
+	_, _, err = makeLab(t, strings.Replace(definition, "experiment: nosuchexperiment", "", 1), littleCode)
+	require.ErrorContains(t, err, "one/new: a baseline is always there, and a way for an experiment needs one")
+}
+
 func TestMeasure(t *testing.T) {
 	root, l, err := makeLab(t, little, littleCode)
 	require.NoError(t, err)

@@ -148,8 +148,11 @@ func (l *Lab) Measure(ctx context.Context, root string, o Options) (*Result, err
 	if err := b.verify(ctx); err != nil {
 		return nil, err
 	}
+	if b.lab, err = b.offered(ctx); err != nil {
+		return nil, err
+	}
 	var items []item
-	for _, c := range l.Cases {
+	for _, c := range b.lab.Cases {
 		for _, w := range c.Ways {
 			items = append(items, item{c.Name, w.Name, ""})
 		}
@@ -216,13 +219,48 @@ type bench struct {
 func (b bench) build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-o", b.binary, ".")
 	cmd.Dir = b.folder
-	if text, err := cmd.CombinedOutput(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	if b.lab.Experiment != "" {
+		// The standard library is built anew for an experiment; without cgo that is less work.
+		env := append(os.Environ(), "GOEXPERIMENT="+b.lab.Experiment, "CGO_ENABLED=0")
+		known := exec.CommandContext(ctx, "go", "env", "GOEXPERIMENT")
+		if known.Env = env; known.Run() == nil {
+			cmd.Env = env
 		}
-		return fmt.Errorf("lab %s does not build: %w: %s", b.lab.Name, err, text)
 	}
-	return nil
+	text, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("lab %s does not build: %w: %s", b.lab.Name, err, text)
+}
+
+// offered is the lab without the ways that this toolchain or CPU does not have.
+func (b bench) offered(ctx context.Context) (*Lab, error) {
+	if b.lab.Experiment == "" {
+		return b.lab, nil
+	}
+	all, err := b.once(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := *b.lab
+	l.Cases = slices.Clone(l.Cases)
+	for i, c := range l.Cases {
+		l.Cases[i].Ways = slices.DeleteFunc(slices.Clone(c.Ways), func(w Way) bool { return w.Experiment && all[c.Name+"/"+w.Name] == nil })
+	}
+	return &l, nil
+}
+
+// once runs each benchmark once, and returns their figures.
+func (b bench) once(ctx context.Context) (map[string]map[string]float64, error) {
+	out, err := b.run(ctx, "-test.run", "^$", "-test.benchmem", "-test.benchtime", "1x", "-test.bench", ".")
+	if err == nil {
+		err = out.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parse(out.Stdout), nil
 }
 
 func (b bench) run(ctx context.Context, args ...string) (harness.Output, error) {
@@ -340,16 +378,15 @@ func (l *Lab) Check(ctx context.Context, root string) error {
 	if err := b.verify(ctx); err != nil {
 		return err
 	}
-	out, err := b.run(ctx, "-test.run", "^$", "-test.benchmem", "-test.benchtime", "1x", "-test.bench", ".")
-	if err == nil {
-		err = out.Err()
-	}
+	all, err := b.once(ctx)
 	if err != nil {
 		return err
 	}
-	all := parse(out.Stdout)
+	if b.lab, err = b.offered(ctx); err != nil {
+		return err
+	}
 	var errs []error
-	for _, c := range l.Cases {
+	for _, c := range b.lab.Cases {
 		for _, w := range c.Ways {
 			figures, ok := all[c.Name+"/"+w.Name]
 			for _, unit := range append([]string{l.Unit}, l.Also...) {

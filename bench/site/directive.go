@@ -70,6 +70,7 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"lab":         {1, 1, func() (string, error) { return b.labTable(args[0]) }},
 		"predicted":   {2, 2, func() (string, error) { return b.predictedTable(args[0], args[1]) }},
 		"labs":        {0, 0, b.labList},
+		"gains":       {0, 0, b.gainsPicture},
 		"progression": {0, 0, b.progression},
 		"documents":   {0, 0, b.documentList},
 		"published":   {0, 0, b.publishedTable},
@@ -111,7 +112,8 @@ func (b *builder) diagram(name, caption string) (string, error) {
 	}
 	var lines []string
 	for line := range strings.Lines(string(svg)) {
-		// An empty line would end the HTML block in Markdown, and so would an indented one begin code.
+		// An empty line would end the HTML block in Markdown, and so would an indented one
+		// begin code.
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "<?xml") {
 			lines = append(lines, line)
 		}
