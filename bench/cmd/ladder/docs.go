@@ -144,17 +144,17 @@ Let nothing else run meanwhile. It takes less than half an hour.`,
 					return fmt.Errorf("--only: %w", err)
 				}
 			}
-			for _, name := range r.Labs {
-				if err := oneOf("lab", name, labNames()...); err != nil {
-					return fmt.Errorf("--lab: %w", err)
-				}
-			}
 			return noArguments(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := harness.FindRoot()
 			if err != nil {
 				return err
+			}
+			for _, name := range r.Labs {
+				if _, err := findLab(root, name); err != nil {
+					return err
+				}
 			}
 			command, err := os.Executable()
 			if err != nil {

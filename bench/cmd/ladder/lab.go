@@ -41,23 +41,17 @@ What is run is a standard benchmark: go test -bench . ./bench/labs/NAME.`,
 			if err != nil {
 				return err
 			}
-			labs, err := lab.All(root)
-			if err != nil {
-				return err
-			}
 			out := asJSON.text(cmd)
 			if len(args) == 0 {
-				lab.List(out, labs)
-				return nil
-			}
-			if err := oneOf("lab", args[0], lab.Names(labs)...); err != nil {
-				return usage(err)
-			}
-			var l *lab.Lab
-			for _, each := range labs {
-				if each.Name == args[0] {
-					l = each
+				labs, err := lab.All(root)
+				if err == nil {
+					lab.List(out, labs)
 				}
+				return err
+			}
+			l, err := findLab(root, args[0])
+			if err != nil {
+				return err
 			}
 			if quick {
 				o.Time = quickLab
@@ -90,6 +84,20 @@ What is run is a standard benchmark: go test -bench . ./bench/labs/NAME.`,
 	return cmd
 }
 
+// findLab finds a lab by its name.
+func findLab(root, name string) (*lab.Lab, error) {
+	labs, err := lab.All(root)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range labs {
+		if l.Name == name {
+			return l, nil
+		}
+	}
+	return nil, usage(fmt.Errorf("there is no lab %q: choose one of %s", name, strings.Join(lab.Names(labs), ", ")))
+}
+
 // quickLab is the time for a first look.
 const quickLab = 4 * time.Second
 
@@ -107,13 +115,4 @@ func labWords() (words []string) {
 		words = append(words, l.Name+"\t"+l.Title)
 	}
 	return words
-}
-
-// labNames are the names alone.
-func labNames() (names []string) {
-	for _, word := range labWords() {
-		name, _, _ := strings.Cut(word, "\t")
-		names = append(names, name)
-	}
-	return names
 }

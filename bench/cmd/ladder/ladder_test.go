@@ -65,7 +65,7 @@ func TestMistakesAreOneClearLine(t *testing.T) {
 		{[]string{"scale", "--workers", "2,1,2"}, "--workers 2 is there twice"},
 		{[]string{"peers", "--workload", "hello,hello"}, "workload hello is named twice"},
 		{[]string{"peers", "--workload", "helo"}, `there is no workload "helo"`},
-		{[]string{"lab", "lock"}, `there is no lab "lock": choose `},
+		{[]string{"lab", "lock"}, `there is no lab "lock": choose one of price, hops, `},
 		{[]string{"lab", "locks", "--rounds", "-1"}, "--rounds must be at least 1"},
 		{[]string{"docs", "refresh", "--lab", "lock"}, `there is no lab "lock"`},
 		{[]string{"merge"}, "no files given"},
