@@ -11,7 +11,7 @@ import (
 // Hello is the head that wrk sends: one field.
 var Hello = []byte("GET / HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n")
 
-// Browser is what a browser sends to a site with a few cookies: 14 fields, 800 bytes.
+// Browser is what a browser sends to a site with a few cookies: 14 fields, 700 bytes.
 var Browser = []byte("GET /products/catalogue/index.html?category=books&page=2&sort=price HTTP/1.1\r\n" +
 	"Host: shop.example.org\r\n" +
 	"Connection: keep-alive\r\n" +
