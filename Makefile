@@ -64,8 +64,8 @@ else
 help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a, " [|] "); printf "  make %-23s %s\n", a[1], a[2]}' $(firstword $(MAKEFILE_LIST))
 
 ### Measure. WORKLOAD=browser, QUICK=1 and ARGS pass through
-## ladder | all six stages measured side by side: 3 minutes
-## ladder QUICK=1 | a first table, in 40 seconds
+## ladder | all six stages measured side by side: 4 minutes
+## ladder QUICK=1 | a first table, in 45 seconds
 ## ladder LOAD=wrk | with wrk in place of the built-in load generator
 ladder: ; $(tool) run $(if $(LOAD),--load $(LOAD)) $(quick)
 ## compare A=2 B=3 | one stage against another

@@ -275,8 +275,9 @@ func (c *conn) handle() {
 	}
 	bodiless := request.Method == "HEAD"
 	c.call(request, response)
-	// While draining, the last request that has arrived is the one that says so.
-	last := l.draining && c.next == c.end && !c.more
+	// While draining, the last request that has arrived is the one that says so. An
+	// event may have told of input that a turn has read since: ask the socket.
+	last := l.draining && c.next == c.end && (!c.more || netpoll.Unread(&l.counters, c.fd) == 0)
 	c.announced = !head.KeepAlive
 	c.reply(response, bodiless, head.KeepAlive && !last)
 }

@@ -37,7 +37,7 @@ func TestOnlyCertainAndLargeChangesCount(t *testing.T) {
 	require.False(t, micro(stats.Interval{Median: 2, Rounds: 3}).Past(), "too few rounds")
 	speed := Change{Layer: "end to end", Name: "stage5 on hello", What: "requests per second", Rises: true, Ratio: bounded(0.8, 0.7, 0.85), Limit: EndToEndLimit}
 	require.True(t, speed.Worse())
-	require.Equal(t, "end to end, stage5 on hello: requests per second worse by 20.0% (head/base 0.80 [0.70, 0.85], limit 10%)", speed.Words())
+	require.Equal(t, "end to end, stage5 on hello: requests per second worse by 20.0% (head/base 0.80 [0.70–0.85], limit 10%)", speed.Words())
 
 	r := Report{Base: "abc", Head: "def", Ended: results.Complete, Remarks: []string{"Not quiet."}, Changes: []Change{speed, micro(bounded(1, 0.9, 1.1)), micro(bounded(0.5, 0.4, 0.6))}, Skipped: []string{"x is not there at base"}}
 	require.Len(t, r.Worse(), 1)

@@ -62,7 +62,7 @@ type Change struct {
 
 // Past tells whether a change is past its limit and its interval excludes "none".
 func (c Change) Past() bool {
-	return !c.Unsure && math.Abs(c.Ratio.Median-1) > c.Limit && slices.Contains([]stats.Verdict{stats.Higher, stats.Lower}, stats.Judge(c.Ratio))
+	return !c.Unsure && slices.Contains([]stats.Verdict{stats.Higher, stats.Lower}, stats.Judge(c.Ratio, c.Limit))
 }
 
 // Worse tells whether a change that is past its limit is for the worse.

@@ -81,15 +81,14 @@ func (c CaseResult) Floor() float64 {
 // Verdict says what the ratio of a way of the case allows to be said: "faster", "slower", or what
 // package stats says. A difference counts when its interval leaves 1 out and it is beyond Floor.
 func (c CaseResult) Verdict(w WayResult) string {
-	switch v := stats.Judge(w.Ratio); {
-	case v != stats.Higher && v != stats.Lower:
-		return string(v)
-	case math.Abs(w.Ratio.Median-1) <= c.Floor():
-		return string(stats.CannotTell)
-	case v == stats.Higher:
+	switch v := stats.Judge(w.Ratio, c.Floor()); v {
+	case stats.Lower:
+		return "faster"
+	case stats.Higher:
 		return "slower"
+	default:
+		return string(v)
 	}
-	return "faster"
 }
 
 // ReadResult reads what was measured.

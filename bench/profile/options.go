@@ -12,14 +12,13 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
-	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 // Options are what every look into a server takes. Each zero value is a default.
 type Options struct {
 	Workload string        // hello
 	Duration time.Duration // of one recording; as long as suits the profiler
-	Layout   string        // results.CoLocated or results.Split: split from 4 CPUs on
+	Layout   string        // results.CoLocated or results.Split: as in package run
 	Workers  int           // of each server; one for each of its CPUs
 	Folder   string        // for what is written: bench/out
 
@@ -77,11 +76,7 @@ func (o Options) lab() (*lab, error) {
 			return nil, err
 		}
 	}
-	cpus, err := netpoll.CPUs()
-	if err != nil {
-		return nil, err
-	}
-	if l.place, err = run.Arrange(cpus, o.Layout); err != nil {
+	if l.place, err = run.Locate(o.Layout); err != nil {
 		return nil, err
 	}
 	if l.workers == 0 {

@@ -20,7 +20,6 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
-	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 var buildFolder string
@@ -49,9 +48,7 @@ var built = sync.OnceValue(func() error {
 func testLab(t *testing.T) *lab {
 	t.Helper()
 	require.NoError(t, built())
-	cpus, err := netpoll.CPUs()
-	require.NoError(t, err)
-	place, err := run.Arrange(cpus, "")
+	place, err := run.Locate("")
 	require.NoError(t, err)
 	return &lab{root: "../..", bin: buildFolder, out: t.TempDir(), command: filepath.Join(buildFolder, "ladder"), place: place, workers: 1, warmup: 5 * time.Millisecond}
 }

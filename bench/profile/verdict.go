@@ -8,7 +8,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
-	"github.com/qps-ladder/qps-ladder/bench/stats"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -106,23 +105,17 @@ func find(ratios []results.Ratio, head, base, workload string, metric results.Me
 type effect string
 
 const (
-	better effect = "better"
-	worse  effect = "worse"
-	same   effect = "no difference that this run can tell"
+	better effect = "faster"
+	worse  effect = "slower"
+	same   effect = "cannot tell"
 )
 
-// judgeRatio reads a ratio's interval, whichever direction is the good one.
+// judgeRatio reads a ratio's verdict, whichever direction is the good one.
 func judgeRatio(r results.Ratio) effect {
-	switch stats.Judge(r.Ratio) {
-	case stats.Higher:
-		if r.Metric.LessIsBetter() {
-			return worse
-		}
+	switch r.Better() {
+	case 1:
 		return better
-	case stats.Lower:
-		if r.Metric.LessIsBetter() {
-			return better
-		}
+	case -1:
 		return worse
 	}
 	return same
@@ -145,14 +138,11 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 	lines = append(lines, noiseLine(d))
 	expected := map[string]effect{expectSame: same, expectWorse: worse}[x.turn.Expect]
 	found := []effect{judgeRatio(throughput), judgeRatio(cpu)}
-	within := abs(throughput.Ratio.Median-1) <= noiseOf(d, results.RequestsPerSecond) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.ServerCPU)
 	switch {
-	case expected == same && found[0] == same && found[1] == same:
+	case expected == same && found[0] == same && found[1] == same, expected == worse && slices.Contains(found, worse) && !slices.Contains(found, better):
 		lines = append(lines, "That is what was to be expected.")
-	case within:
+	case found[0] == same && found[1] == same:
 		lines = append(lines, fmt.Sprintf("Expected was: %s. What was found is no larger than noise: --time 2m takes a closer look.", expected))
-	case expected == worse && slices.Contains(found, worse) && !slices.Contains(found, better):
-		lines = append(lines, "That is what was to be expected.")
 	default:
 		lines = append(lines, fmt.Sprintf("Expected was: %s. This machine says otherwise; believe it, if a second run says the same.", expected))
 	}
@@ -166,23 +156,21 @@ func (x *experiment) verdictOfParts(d *results.Document, w workload.Workload) (l
 		return find(d.Ratios, head, x.changed.Name, w.Name, results.ServerCPU)
 	}
 	lines = append(lines, "Server CPU time per request, against the stage without any of them:")
-	noise := noiseOf(d, results.ServerCPU)
-	told := func(r results.Ratio) bool { return judgeRatio(r) == better && abs(r.Ratio.Median-1) > noise }
 	alone, product := 0, 1.0
 	for i, s := range x.single {
 		r := cpu(s.Name)
 		product *= r.Ratio.Median
 		words := "lost in noise"
-		if told(r) {
+		if judgeRatio(r) == better {
 			alone++
-			words = "better"
+			words = string(better)
 		}
 		lines = append(lines, fmt.Sprintf("%s: %+.1f%%, %s: %s", s.Name, 100*(r.Ratio.Median-1), words, x.turn.Parts[i].What))
 	}
 	all := cpu(allOfThem)
 	lines = append(lines,
 		fmt.Sprintf("%s: %+.1f%%; one after the other they would make %+.1f%%", allOfThem, 100*(all.Ratio.Median-1), 100*(product-1)), noiseLine(d))
-	if told(all) {
+	if judgeRatio(all) == better {
 		return append(lines, fmt.Sprintf("That is what was to be expected: alone, %d of the %d can be told from noise; all of them together can.", alone, len(x.single)))
 	}
 	return append(lines, "Expected was that all of them together can be told from noise. In this run they cannot: --time 2m takes a closer look.")
@@ -194,14 +182,12 @@ func noiseLine(d *results.Document) string {
 		percent(noiseOf(d, results.RequestsPerSecond)), percent(noiseOf(d, results.ServerCPU)))
 }
 
-// noiseOf is the outermost bound of the noise rows.
+// noiseOf is the highest of the noise floors.
 func noiseOf(d *results.Document, metric results.Metric) (most float64) {
 	for _, r := range d.Ratios {
 		if r.Kind == results.Noise && r.Metric == metric {
-			most = max(most, abs(r.Ratio.Median-1), abs(r.Ratio.Low-1), abs(r.Ratio.High-1))
+			most = max(most, r.Floor)
 		}
 	}
 	return most
 }
-
-func abs(v float64) float64 { return max(v, -v) }

@@ -106,13 +106,25 @@ func noise(base, w string, bound float64) []results.Ratio {
 	return []results.Ratio{a, b}
 }
 
+// judged gives ratios their verdicts, by the noise floor that is among them.
+func judged(ratios []results.Ratio) []results.Ratio {
+	d := &results.Document{Ratios: ratios}
+	for i, r := range ratios {
+		if r.Kind == results.Noise {
+			ratios[i].Floor = r.Ratio.Floor()
+		}
+		ratios[i].Verdict = stats.Judge(r.Ratio, d.Floor(r.Workload, r.Metric))
+	}
+	return ratios
+}
+
 func TestVerdicts(t *testing.T) {
 	w := []workload.Workload{{Name: "hello"}}
 	j := &experiment{turn: wrongTurn{Expect: expectSame}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
 	verdict := func(speed, cpu [3]float64, bound float64) string {
-		d := &results.Document{Ratios: append(noise("stage5", "hello", bound),
+		d := &results.Document{Ratios: judged(append(noise("stage5", "hello", bound),
 			ratio("with it", "stage5", "hello", results.RequestsPerSecond, speed[0], speed[1], speed[2]),
-			ratio("with it", "stage5", "hello", results.ServerCPU, cpu[0], cpu[1], cpu[2]))}
+			ratio("with it", "stage5", "hello", results.ServerCPU, cpu[0], cpu[1], cpu[2])))}
 		return strings.Join(j.verdict(d, w), "\n")
 	}
 	level, slower := [3]float64{0.99, 1, 1.01}, [3]float64{0.88, 0.9, 0.92}
@@ -120,7 +132,7 @@ func TestVerdicts(t *testing.T) {
 	require.Contains(t, verdict(level, level, 0.01), "what was to be expected")
 	require.Contains(t, verdict(level, level, 0.01), "differs by up to 1.0% in requests per second")
 	require.Contains(t, verdict(slower, dearer, 0.01), "This machine says otherwise")
-	require.Contains(t, verdict(slower, dearer, 0.2), "no larger than noise")
+	require.Contains(t, verdict(slower, dearer, 0.2), "what was to be expected", "within the floor")
 	j.turn.Expect = expectWorse
 	require.Contains(t, verdict(slower, dearer, 0.01), "what was to be expected")
 	require.Contains(t, verdict(level, dearer, 0.01), "what was to be expected")
@@ -135,20 +147,20 @@ func TestVerdictOfParts(t *testing.T) {
 		changed: run.Server{Name: "stopped early"},
 		single:  []run.Server{{Name: "only one"}, {Name: "only two"}},
 	}
-	d := &results.Document{Ratios: append(noise("stopped early", "hello", 0.01),
+	d := &results.Document{Ratios: judged(append(noise("stopped early", "hello", 0.01),
 		ratio("only one", "stopped early", "hello", results.ServerCPU, 0.97, 0.99, 1.01),
 		ratio("only two", "stopped early", "hello", results.ServerCPU, 0.96, 0.97, 0.98),
-		ratio("all of them", "stopped early", "hello", results.ServerCPU, 0.95, 0.96, 0.97))}
+		ratio("all of them", "stopped early", "hello", results.ServerCPU, 0.95, 0.96, 0.97)))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
 	require.Contains(t, text, "alone, 1 of the 2 can be told from noise; all of them together can.")
 	require.Contains(t, text, "only one: -1.0%, lost in noise: the first")
-	require.Contains(t, text, "only two: -3.0%, better: the second")
+	require.Contains(t, text, "only two: -3.0%, faster: the second")
 	require.Contains(t, text, "all of them: -4.0%; one after the other they would make -4.0%")
 
 	// What is no larger than what a server differs from itself is told from nothing.
-	d.Ratios = append(noise("stopped early", "hello", 0.05), d.Ratios[2:]...)
+	d.Ratios = judged(append(noise("stopped early", "hello", 0.05), d.Ratios[2:]...))
 	text = strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
-	require.NotContains(t, text, "better")
+	require.NotContains(t, text, "faster")
 	require.Contains(t, text, "In this run they cannot")
 }
 
@@ -156,9 +168,9 @@ func TestVerdictOfParts(t *testing.T) {
 // excludes that there is no difference.
 func TestVerdictGoesByTheNoise(t *testing.T) {
 	j := &experiment{turn: wrongTurn{Expect: expectWorse}, base: run.Server{Name: "stage5"}, changed: run.Server{Name: "with it"}}
-	d := &results.Document{Ratios: append(noise("stage5", "hello", 0.2),
+	d := &results.Document{Ratios: judged(append(noise("stage5", "hello", 0.2),
 		ratio("with it", "stage5", "hello", results.RequestsPerSecond, 0.94, 0.95, 0.96),
-		ratio("with it", "stage5", "hello", results.ServerCPU, 1.04, 1.05, 1.06))}
+		ratio("with it", "stage5", "hello", results.ServerCPU, 1.04, 1.05, 1.06)))}
 	text := strings.Join(j.verdict(d, []workload.Workload{{Name: "hello"}}), "\n")
 	require.Contains(t, text, "no larger than noise")
 	require.NotContains(t, text, "That is what was to be expected")

@@ -150,7 +150,7 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 	if len(shown) == 0 || len(shown) > 40 || low <= 0 {
 		return ""
 	}
-	const width, left, top, each = 990.0, 330.0, 36.0, 24.0
+	const width, left, top, each = 990.0, 420.0, 36.0, 24.0
 	d := drawing{theme: t}
 	d.heading(width/2, "Requests per second, as a ratio with its interval")
 	x := scale(low, 1.05*high, left, width-30)
@@ -165,7 +165,7 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 			stroke = d.ink
 		}
 		d.line(x(v), top, x(v), bottom, 1, stroke)
-		d.text(x(v), bottom+18, "middle", strconv.FormatFloat(v, 'f', -1, 64)+"×")
+		d.text(x(v), bottom+18, "middle", strconv.FormatFloat(v, 'f', -1, 64))
 	}
 	for i, r := range shown {
 		y := top + each*(float64(i)+0.5)
@@ -174,13 +174,13 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 			head, base = base, "itself"
 		}
 		stroke := d.muted
-		switch stats.Judge(r.Ratio) {
-		case stats.Higher:
+		switch r.Better() {
+		case 1:
 			stroke = d.series[5]
-		case stats.Lower:
+		case -1:
 			stroke = d.series[8]
 		}
-		d.text(left-12, y+4, "end", head+" to "+base+", "+r.Workload)
+		d.text(left-12, y+4, "end", head+" to "+base+", "+r.Workload+": "+r.Marked())
 		d.line(x(r.Ratio.Low), y, x(r.Ratio.High), y, 6, stroke)
 		d.dot(x(r.Ratio.Median), y, 3.5, d.ink)
 	}

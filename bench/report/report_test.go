@@ -29,7 +29,7 @@ func sample(rounds int) *results.Document {
 		Method:    results.Method{Layout: results.CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5, Warmup: 0.15, Took: 100},
 		Workloads: []results.Workload{{Name: "hello", Summary: "GET /", Connections: 100, Pipeline: 1}, {Name: "idle1k", Connections: 1, Idle: 1000, Pipeline: 1}},
 	}
-	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K with more", "–"}
+	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K + more", "–"}
 	for i, s := range stages {
 		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: true})
 		if i > 0 {
@@ -71,13 +71,14 @@ func TestBuildFindsTheRatios(t *testing.T) {
 		require.True(t, ok)
 		require.InDelta(t, 1.1, r.Ratio.Median, 1e-9, "the drift is not in it")
 		require.InDelta(t, 1.1, r.Ratio.Low, 1e-9)
-		require.Equal(t, "faster", r.Words())
+		require.Equal(t, "▲ faster", r.Marked())
 		total, _ := d.Find(results.Total, s)
 		require.Greater(t, total.Ratio.Median, 1+0.1*float64(i))
 	}
 	noise, ok := d.Find(results.Noise, twin)
 	require.True(t, ok)
 	require.Equal(t, stats.CannotTell, noise.Verdict)
+	require.Equal(t, "floor 0.0%", noise.Words())
 
 	row, ok := d.Row(stages[0], "hello")
 	require.True(t, ok)
@@ -115,7 +116,7 @@ func TestTextFitsATerminal(t *testing.T) {
 		if rounds < stats.MinimumRounds {
 			require.Contains(t, text, "too few rounds")
 		} else {
-			require.Contains(t, text, "1.10 1.10–1.10")
+			require.Contains(t, text, "1.10 [1.10–1.10]")
 		}
 	}
 }
@@ -245,8 +246,8 @@ func TestAgainstAnEarlierRun(t *testing.T) {
 		}
 	}
 	require.Equal(t, "The run of 2025-03-01 12:00 UTC differs by more than 3% in 2 of 9 ratios: "+
-		"2 conn-timer to 1 reuseport on hello (requests per second): 1.10 1.10–1.10 then, 1.16 1.16–1.16 now; "+
-		"1 reuseport to 0 naive on hello (requests per second): 1.10 1.10–1.10 then, 1.05 1.05–1.05 now.\n"+
+		"2 conn-timer to 1 reuseport on hello (requests per second): 1.10 [1.10–1.10] then, 1.16 [1.16–1.16] now; "+
+		"1 reuseport to 0 naive on hello (requests per second): 1.10 [1.10–1.10] then, 1.05 [1.05–1.05] now.\n"+
 		"What was different: nothing that this command can see (not the steal time, other processes, the source or the method).", notes(built(slower), built(nil)))
 
 	// Many are not all written out, and the largest come first.
@@ -381,7 +382,7 @@ func TestReadRefusesOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.json")
 	for content, want := range map[string]string{
 		"{}": "is no report that this version reads",
-		`{"schema":"qps-ladder/bench","version":2}`: "version 2",
+		`{"schema":"qps-ladder/bench","version":3}`: "version 3",
 		"no json": "is not a report",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))

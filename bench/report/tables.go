@@ -226,7 +226,7 @@ func (d view) progression() section {
 	first := d.Workloads[0].Name
 	s := section{
 		title:  "Requests per second on " + first,
-		header: table.Row{"stage", "req/s", "to the last", "to stage0", "published"}, left: 1,
+		header: table.Row{"stage", "req/s", "to the one before", "to stage0", "published"}, left: 1,
 	}
 	for _, server := range d.Servers {
 		r, ok := d.Row(server.Name, first)
@@ -235,7 +235,7 @@ func (d view) progression() section {
 		}
 		step, _ := d.Find(results.Step, server.Name)
 		total, _ := d.Find(results.Total, server.Name)
-		s.rows = append(s.rows, table.Row{results.Label(server.Name), console.Thousands(r.RequestsPerSecond.Median) + mark(r), step.Ratio.Compact(), total.Ratio.Compact(), server.Published})
+		s.rows = append(s.rows, table.Row{results.Label(server.Name), console.Thousands(r.RequestsPerSecond.Median) + mark(r), step.Ratio.Format(), total.Ratio.Format(), server.Published})
 	}
 	return s
 }
@@ -243,21 +243,18 @@ func (d view) progression() section {
 // targets is each stage where its step must show.
 func (d view) targets() section {
 	s := section{
-		title:  "Each step on its own target, to the stage before",
+		title:  "Each step on its own target, to the one before",
 		header: table.Row{"stage", "target", "what", "ratio", "verdict"}, left: 3,
 	}
 	for _, r := range d.Ratios {
 		if r.Kind != results.Target {
 			continue
 		}
-		ratio := r.Ratio.Compact()
+		ratio := r.Ratio.Format()
 		if r.Metric == results.HeldMemory {
 			ratio = size(r.BaseValue) + " → " + size(r.HeadValue)
 		}
-		if !r.Ratio.Measured() {
-			ratio = "–"
-		}
-		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, r.Metric.Short(), ratio, r.Words()})
+		s.rows = append(s.rows, table.Row{results.Label(r.Head), r.Workload, r.Metric.Short(), ratio, r.Marked()})
 	}
 	return s
 }
@@ -267,7 +264,7 @@ func (d view) pairs(all bool) section {
 	s := section{title: "Compared", header: table.Row{"this", "to this", "what", "ratio", "verdict"}, left: 3}
 	// A terminal has no room for every metric of many servers and workloads.
 	const many = 16
-	brief := !all && len(d.Workloads) > 1 && len(d.Ratios) > many
+	brief := !all && len(d.Workloads) > 1 && (len(d.Ratios) > many || d.IsLadder())
 	for _, r := range d.Ratios {
 		if (r.Kind == results.Pair || r.Kind == results.Noise) && !(brief && r.Metric != results.RequestsPerSecond) {
 			what := r.Metric.Short()
@@ -278,7 +275,7 @@ func (d view) pairs(all bool) section {
 			if r.Kind == results.Noise {
 				head, base = base, "itself"
 			}
-			s.rows = append(s.rows, table.Row{head, base, what, r.Ratio.Compact(), r.Words()})
+			s.rows = append(s.rows, table.Row{head, base, what, r.Ratio.Format(), r.Marked()})
 		}
 	}
 	return s

@@ -48,9 +48,39 @@ func (d *Document) Build(published string) {
 func (d *Document) Compare(r Ratio) Ratio {
 	head, base := d.values(r.Head, r.Workload, r.Metric), d.values(r.Base, r.Workload, r.Metric)
 	r.Ratio = stats.Ratio(head, base)
-	r.Verdict = stats.Judge(r.Ratio)
+	floor := d.Floor(r.Workload, r.Metric)
+	r.Verdict = stats.Judge(r.Ratio, floor)
+	if r.Floor = floor; math.IsInf(floor, 0) {
+		r.Floor = 0
+	}
 	r.HeadValue, r.BaseValue = stats.Summarise(head).Median, stats.Summarise(base).Median
 	return r
+}
+
+// Floor is the noise floor of a metric on a workload, as a share: how far a server was from itself.
+// It is infinite where no server was measured twice, so that no difference is beyond it. What is
+// counted, not timed, has no noise.
+func (d *Document) Floor(workload string, metric Metric) float64 {
+	if metric == HeldMemory {
+		return 0
+	}
+	floor, known := 0.0, false
+	for _, r := range d.Ratios {
+		if r.Kind != Noise || r.Workload != workload {
+			continue
+		}
+		interval := r.Ratio
+		if len(d.Measurements) > 0 {
+			interval = stats.Ratio(d.values(r.Head, workload, metric), d.values(r.Base, workload, metric))
+		} else if r.Metric != metric {
+			continue
+		}
+		floor, known = max(floor, interval.Floor()), true
+	}
+	if !known {
+		return math.Inf(1)
+	}
+	return floor
 }
 
 func (d *Document) of(server, workload string) (out []Measurement) {
@@ -221,23 +251,44 @@ func (d *Document) IsTwin(name string) bool {
 	return slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Kind == Noise && r.Head == name })
 }
 
-// Words says a verdict in words that suit the metric.
+// Better is 1 when head can be told to be better than base, -1 when it is worse, else 0.
+func (r Ratio) Better() int {
+	switch {
+	case r.Verdict != stats.Higher && r.Verdict != stats.Lower:
+		return 0
+	case (r.Verdict == stats.Higher) == r.Metric.LessIsBetter():
+		return -1
+	}
+	return 1
+}
+
+// Words says a verdict in the words that suit the metric: "faster", "slower" or "cannot tell". Of a
+// server to itself it says the noise floor.
 func (r Ratio) Words() string {
-	switch r.Verdict {
-	case stats.Higher, stats.Lower:
-		if r.Kind == Noise {
-			return "noise: the same server"
-		}
-		if (r.Verdict == stats.Higher) == r.Metric.LessIsBetter() {
-			return metrics[r.Metric].worse
-		}
+	if r.Kind == Noise && r.Ratio.Bounded() {
+		return "floor " + percent(r.Floor)
+	}
+	switch r.Better() {
+	case 1:
 		return metrics[r.Metric].better
-	case stats.CannotTell:
-		return "cannot tell"
-	case stats.TooFew:
-		return "too few rounds"
+	case -1:
+		return metrics[r.Metric].worse
 	}
 	return string(r.Verdict)
+}
+
+// Marked is Words behind a mark, for a table: what a colour says too, for those who do not see it.
+func (r Ratio) Marked() string {
+	switch r.Better() {
+	case 1:
+		return "▲ " + r.Words()
+	case -1:
+		return "▼ " + r.Words()
+	}
+	if r.Verdict == stats.CannotTell && r.Kind != Noise {
+		return "? " + r.Words()
+	}
+	return r.Words()
 }
 
 // Label is how a server stands in a table: "stage5-speculative-read" is "5 speculative-read".

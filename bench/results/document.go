@@ -3,6 +3,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 // a field changes its meaning or goes away; a new field does not raise it.
 const (
 	Schema  = "qps-ladder/bench"
-	Version = 1
+	Version = 2 // since a verdict takes the noise floor too
 )
 
 // Complete is how a run ends that was not cut short.
@@ -65,11 +66,12 @@ type Machine struct {
 type Method struct {
 	Layout      string  `json:"layout"` // CoLocated, Split or Shared
 	ServerCPUs  []int   `json:"server_cpus"`
+	Cores       int     `json:"cores,omitempty"` // that the usable CPUs are on, as far as the kernel tells; 0 when it does not
 	LoadCPUs    []int   `json:"load_cpus"`
 	Workers     int     `json:"workers"`
 	LoadThreads int     `json:"load_threads"`
 	Generator   string  `json:"generator"`      // "embedded" or "wrk"
-	Rounds      int     `json:"rounds"`         // that were finished
+	Rounds      int     `json:"rounds"`         // that were finished; not every workload is in all of them
 	Seconds     float64 `json:"seconds"`        // of one measurement
 	Rate        float64 `json:"rate,omitempty"` // requests per second that were due: an open loop; 0 for a closed one
 	Warmup      float64 `json:"warmup_seconds"`
@@ -110,6 +112,7 @@ type Workload struct {
 	Reconnect    bool   `json:"reconnect,omitempty"` // a new connection for every request
 	RequestBytes int    `json:"request_bytes"`
 	BodyBytes    int    `json:"body_bytes"`
+	Rounds       int    `json:"rounds,omitempty"` // in which it was to be measured
 }
 
 // Measurement is one server under one workload in one round.
@@ -220,8 +223,8 @@ var metrics = map[Metric]struct {
 	short, better, worse string
 }{
 	RequestsPerSecond: {func(m Measurement) float64 { return m.RequestsPerSecond }, "req/s", "faster", "slower"},
-	ServerCPU:         {func(m Measurement) float64 { return m.ServerCPUNanos }, "server CPU", "cheaper", "dearer"},
-	ClientCPU:         {func(m Measurement) float64 { return m.ClientCPUNanos }, "client CPU", "cheaper", "dearer"},
+	ServerCPU:         {func(m Measurement) float64 { return m.ServerCPUNanos }, "server CPU", "faster", "slower"},
+	ClientCPU:         {func(m Measurement) float64 { return m.ClientCPUNanos }, "client CPU", "faster", "slower"},
 	HeldMemory:        {func(m Measurement) float64 { return m.HeldPerConnection }, "idle buffer", "less", "more"},
 	LatencyP50:        {func(m Measurement) float64 { return float64(m.Latency.P50) }, "p50", "faster", "slower"},
 	LatencyP99:        {func(m Measurement) float64 { return float64(m.Latency.P99) }, "p99", "faster", "slower"},
@@ -241,6 +244,7 @@ type Ratio struct {
 	Head     string         `json:"head"`
 	Base     string         `json:"base"`
 	Ratio    stats.Interval `json:"ratio"`
+	Floor    float64        `json:"floor,omitempty"` // the noise floor that Verdict goes by, as a share; 0 when there is none
 	Verdict  stats.Verdict  `json:"verdict"`
 
 	// HeadValue and BaseValue are the medians, for metrics whose base may be 0.
@@ -261,5 +265,23 @@ func Read(path string) (*Document, error) {
 	if d.Schema != Schema || d.Version < 1 || d.Version > Version {
 		return nil, fmt.Errorf("%s is no report that this version reads: schema %q version %d", path, d.Schema, d.Version)
 	}
+	if d.Version == 1 {
+		d.fromFirst()
+	}
 	return &d, nil
+}
+
+// fromFirst brings the ratios of a document of version 1 into the form of today. Its verdicts, which
+// knew no floor, stay.
+func (d *Document) fromFirst() {
+	words := map[stats.Verdict]stats.Verdict{
+		"no difference this run can tell": stats.CannotTell, "too few rounds for an interval": stats.TooFew,
+	}
+	for i := range d.Ratios {
+		r := &d.Ratios[i]
+		r.Verdict = cmp.Or(words[r.Verdict], r.Verdict)
+		if r.Kind == Noise && r.Ratio.Bounded() {
+			r.Floor = r.Ratio.Floor()
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -30,24 +31,64 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f%%", 100*share)
 }
 
+// Where says on which CPUs server and generator run, and what the kernel shows of their cores.
+// virtual is the kind of the virtual machine, "" for none.
+func (m Method) Where(virtual string) string {
+	cpus := func(all []int) string {
+		if len(all) == 1 {
+			return "CPU " + list(all)
+		}
+		return "CPUs " + list(all)
+	}
+	var where string
+	switch m.Layout {
+	case Shared:
+		return fmt.Sprintf("shared: server and generator both may use %s", cpus(m.ServerCPUs))
+	case Split:
+		where = fmt.Sprintf("split: server on %s, generator on %s", cpus(m.ServerCPUs), cpus(m.LoadCPUs))
+	default:
+		where = fmt.Sprintf("co-located: server and generator share %s", cpus(m.ServerCPUs))
+		if m.Rate == 0 {
+			where += ", so every row is at the limit of that CPU, and the first steps show less than with a CPU for each"
+		}
+		return where
+	}
+	switch {
+	case m.Cores == 0:
+		where += " (the kernel does not tell which CPUs share a core)"
+	case m.Cores == 1:
+		where += " (threads of one core: they disturb each other)"
+	case virtual != "":
+		where += fmt.Sprintf(" (%d cores, as far as a virtual machine tells)", m.Cores)
+	default:
+		where += fmt.Sprintf(" (%d cores)", m.Cores)
+	}
+	return where
+}
+
+// rounds says how many there were, and of which workloads fewer.
+func (d *Document) rounds() string {
+	text := fmt.Sprintf("%d rounds", d.Method.Rounds)
+	if d.Method.Rounds == 1 {
+		text = "1 round"
+	}
+	fewer := map[int][]string{}
+	for _, w := range d.Workloads {
+		if w.Rounds > 0 && w.Rounds < d.Method.Rounds {
+			fewer[w.Rounds] = append(fewer[w.Rounds], w.Name)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(fewer)) {
+		text += fmt.Sprintf(", %d of them with %s,", n, strings.Join(fewer[n], ", "))
+	}
+	return text
+}
+
 // remark fills in the notes. published is the line about the documents' figures, if they stand in
 // the table.
 func (d *Document) remark(published string) {
 	m := d.Method
-	where := fmt.Sprintf("co-located: server and generator share CPU %s, so every row is at the limit of that CPU", list(m.ServerCPUs))
-	switch {
-	case m.Layout == CoLocated && m.Rate > 0:
-		where = fmt.Sprintf("co-located: server and generator share CPU %s", list(m.ServerCPUs))
-	case m.Layout == Shared:
-		where = fmt.Sprintf("shared: server and generator both may use CPUs %s", list(m.ServerCPUs))
-	case m.Layout == Split:
-		where = fmt.Sprintf("split: server on CPUs %s, generator on CPUs %s", list(m.ServerCPUs), list(m.LoadCPUs))
-	}
-	rounds := fmt.Sprintf("%d rounds", m.Rounds)
-	if m.Rounds == 1 {
-		rounds = "1 round"
-	}
-	d.note("%s of %.2g s each (%.2g s warm-up), %s. Generator: %s. Took %.0f s.", rounds, m.Seconds, m.Warmup, where, m.Generator, m.Took)
+	d.note("%s of %.2g s each (%.2g s warm-up), %s. Generator: %s. Took %.0f s.", d.rounds(), m.Seconds, m.Warmup, m.Where(d.Machine.Virtual), m.Generator, m.Took)
 	d.note("Ratios are taken within a round; median, then the bounds of its %.0f%% order-statistic interval.", 100*stats.Confidence)
 	for _, r := range d.Rows {
 		if r.Workload == d.Workloads[0].Name && !slices.ContainsFunc(d.Ratios, func(r Ratio) bool { return r.Metric == ClientCPU }) {
@@ -110,16 +151,25 @@ func (d *Document) remark(published string) {
 	}
 }
 
+// noteNoise says what a difference must be beyond, on each workload.
 func (d *Document) noteNoise() {
+	var texts []string
+	metric := RequestsPerSecond
+	if d.Method.Rate > 0 {
+		metric = ServerCPU
+	}
 	for _, r := range d.Ratios {
-		if r.Kind != Noise || r.Metric != RequestsPerSecond || !r.Ratio.Measured() {
+		if r.Kind != Noise || r.Metric != metric || !r.Ratio.Measured() {
 			continue
 		}
-		text := fmt.Sprintf("Noise floor: %s against itself on %s gives %s", Label(r.Base), r.Workload, r.Ratio.Compact())
-		if floor := math.Max(math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1)); r.Ratio.Bounded() {
-			text += "; believe no difference below " + percent(floor)
+		text := fmt.Sprintf("%s %s (%s)", r.Workload, r.Ratio.Format(), Label(r.Base))
+		if r.Ratio.Bounded() {
+			text = fmt.Sprintf("%s on %s (%s, %s)", percent(r.Floor), r.Workload, Label(r.Base), r.Ratio.Format())
 		}
-		d.note("%s.", text)
+		texts = append(texts, text)
+	}
+	if len(texts) > 0 {
+		d.note("Noise floor, a server against itself: %s. A difference is told when its interval excludes 1 and it is beyond the floor.", strings.Join(texts, "; "))
 	}
 }
 
@@ -160,7 +210,7 @@ func (d *Document) Against(old *Document) {
 		}
 		widest = max(widest, before.Spread(), now.Ratio.Spread())
 		differing = append(differing, difference{
-			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, before.Compact(), now.Ratio.Compact()), change,
+			fmt.Sprintf("%s to %s on %s (%s): %s then, %s now", Label(now.Head), Label(now.Base), now.Workload, now.Metric, before.Format(), now.Ratio.Format()), change,
 		})
 	}
 	when := old.Created.Format("2006-01-02 15:04 UTC")
@@ -269,7 +319,7 @@ func (d *Document) different(old *Document) []string {
 func (d *Document) floor() (widest float64) {
 	for _, r := range d.Ratios {
 		if r.Kind == Noise && r.Metric == RequestsPerSecond && r.Ratio.Bounded() {
-			widest = max(widest, math.Abs(r.Ratio.Low-1), math.Abs(r.Ratio.High-1))
+			widest = max(widest, r.Ratio.Floor())
 		}
 	}
 	return widest

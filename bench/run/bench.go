@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/results"
@@ -29,10 +30,14 @@ type Bench struct {
 	Items  []Item
 	Ratios []results.Ratio // what is to be compared; the figures come later
 
-	// Rounds is how many are to be done; with 0 as many as fit in Time, but at
-	// least stats.MinimumRounds.
+	// Rounds is how many are to be done; with 0 as many as should fit in Time, but at least
+	// stats.MinimumRounds: Run decides it before the first, so that no figure has a say in it.
 	Rounds int
 	Time   time.Duration
+
+	// Half are workloads that need no more than every other round, but at least
+	// stats.MinimumRounds: the others have the time.
+	Half []string
 
 	Warmup   time.Duration
 	Duration time.Duration // of each measurement
@@ -60,7 +65,7 @@ type Bench struct {
 
 // Progress tells what is about to be measured.
 type Progress struct {
-	Round, Rounds int // Rounds is an estimate while time decides
+	Round, Rounds int
 	Item          Item
 	Done, Items   int           // measurements of this round
 	Left          time.Duration // an estimate, 0 when there is none yet
@@ -68,11 +73,8 @@ type Progress struct {
 
 // Prepare chooses the CPUs; Run calls it if nobody has.
 func (b *Bench) Prepare() error {
-	cpus, err := netpoll.CPUs()
-	if err != nil {
-		return err
-	}
-	if b.place, err = Arrange(cpus, b.Layout); err != nil {
+	var err error
+	if b.place, err = Locate(b.Layout); err != nil {
 		return err
 	}
 	if b.Workers == 0 {
@@ -88,6 +90,25 @@ func (b *Bench) CPUs() []int { return b.place.Server }
 func Machine() results.Machine {
 	m := results.Machine{Go: runtime.Version(), LoadAverage: loadAverage(), CPUs: runtime.NumCPU()}
 	describe(&m)
+	return m
+}
+
+// Where says on which CPUs server and generator run, once Prepare has chosen them.
+func (b *Bench) Where() string {
+	var m results.Machine
+	describe(&m)
+	return b.method().Where(m.Virtual)
+}
+
+func (b *Bench) method() results.Method {
+	m := results.Method{
+		Layout: b.place.Layout, ServerCPUs: b.place.Server, LoadCPUs: b.place.Load, Cores: b.place.cores, Workers: b.Workers,
+		LoadThreads: len(b.place.Load), Generator: b.Generator, Seconds: b.Duration.Seconds(), Warmup: b.Warmup.Seconds(), Seed: b.Seed,
+		Rate: b.Rate, UserSystem: results.Ticks,
+	}
+	if accounted() {
+		m.UserSystem = results.Accounted
+	}
 	return m
 }
 
@@ -114,14 +135,8 @@ func (b *Bench) Run(ctx context.Context) (*results.Document, error) {
 		return d, fmt.Errorf("cannot leave the measured CPUs alone: %w", err)
 	}
 	defer useCPUs(cpus)
-	d.Method = results.Method{
-		Layout: b.place.Layout, ServerCPUs: b.place.Server, LoadCPUs: b.place.Load, Workers: b.Workers,
-		LoadThreads: len(b.place.Load), Generator: b.Generator, Seconds: b.Duration.Seconds(), Warmup: b.Warmup.Seconds(), Seed: b.Seed,
-		Rate: b.Rate, UserSystem: results.Ticks,
-	}
-	if accounted() {
-		d.Method.UserSystem = results.Accounted
-	}
+	d.Method = b.method()
+	b.Rounds, _ = b.Plan()
 	b.list(d)
 	begin := time.Now()
 	err = b.rounds(ctx, d, begin)
@@ -154,7 +169,7 @@ func (b *Bench) list(d *results.Document) {
 			workloads[w.Name] = true
 			d.Workloads = append(d.Workloads, results.Workload{
 				Name: w.Name, Summary: w.Summary, Connections: w.Connections, Pipeline: w.Pipeline, Idle: w.Idle, Reconnect: w.Reconnect,
-				RequestBytes: len(w.Request), BodyBytes: len(w.Body),
+				RequestBytes: len(w.Request), BodyBytes: len(w.Body), Rounds: b.roundsOf(w.Name),
 			})
 		}
 	}
@@ -162,13 +177,13 @@ func (b *Bench) list(d *results.Document) {
 
 func (b *Bench) rounds(ctx context.Context, d *results.Document, begin time.Time) error {
 	random := rand.New(rand.NewPCG(b.Seed, 0))
-	for round := 1; ; round++ {
-		started := time.Now()
-		for i, item := range order(b.Items, random) {
+	for round := 1; round <= b.Rounds; round++ {
+		items := order(b.due(round), random)
+		for i, item := range items {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			b.tell(round, i, item, begin, started)
+			b.tell(round, i, items, time.Since(begin))
 			m, err := b.measure(ctx, item)
 			if err != nil {
 				return err
@@ -177,66 +192,95 @@ func (b *Bench) rounds(ctx context.Context, d *results.Document, begin time.Time
 			d.Measurements = append(d.Measurements, m)
 		}
 		d.Method.Rounds = round
-		if b.enough(round, time.Since(begin)) {
-			return nil
+	}
+	return nil
+}
+
+// roundsOf is in how many rounds a workload is measured.
+func (b *Bench) roundsOf(workload string) int {
+	if !slices.Contains(b.Half, workload) {
+		return b.Rounds
+	}
+	return min(b.Rounds, max(stats.MinimumRounds, (b.Rounds+1)/2))
+}
+
+// Fewer is in how many rounds the workloads of Half are measured, once it is known how many there
+// are: see Plan. It is 0 without such workloads.
+func (b *Bench) Fewer() int {
+	p := *b
+	p.Rounds, _ = b.Plan()
+	for _, item := range b.Items {
+		if slices.Contains(b.Half, item.Workload.Name) {
+			return p.roundsOf(item.Workload.Name)
 		}
 	}
+	return 0
 }
 
-// enough tells whether another round would be one too many.
-func (b *Bench) enough(done int, took time.Duration) bool {
-	if b.Rounds > 0 {
-		return done >= b.Rounds
+// due are the items of a round, from 1. What is not in every round is spread evenly.
+func (b *Bench) due(round int) (items []Item) {
+	for _, item := range b.Items {
+		n := b.roundsOf(item.Workload.Name)
+		if round*n/b.Rounds > (round-1)*n/b.Rounds {
+			items = append(items, item)
+		}
 	}
-	each := took / time.Duration(done)
-	return done >= stats.MinimumRounds && took+each > b.Time
+	return items
 }
 
-// expected is how long a round will take, put together from its parts.
-func (b *Bench) expected() (round time.Duration) {
+// expected is how long items will take, put together from their parts.
+func (b *Bench) expected(items []Item) (all time.Duration) {
 	const (
 		startAndStop = 60 * time.Millisecond  // of a server and a generator
 		connect      = 100 * time.Microsecond // for each connection, its end included
 	)
-	for _, item := range b.Items {
+	for _, item := range items {
 		measured := b.duration(item.Workload)
 		if cmp.Or(item.Generator, b.Generator) == Wrk {
 			measured = wholeSeconds(b.Duration)
 		}
-		round += b.Warmup + measured + startAndStop + time.Duration(item.Workload.Total())*connect
+		all += b.Warmup + measured + startAndStop + time.Duration(item.Workload.Total())*connect
 	}
-	return round
+	return all
 }
 
 // Plan is how many rounds there will be, and how long all of them will take,
 // on a machine that has nothing else to do.
 func (b *Bench) Plan() (rounds int, all time.Duration) {
-	each := b.expected()
-	if each == 0 {
-		return 0, 0
+	if len(b.Items) == 0 {
+		return b.Rounds, 0
 	}
-	rounds = b.Rounds
-	if rounds == 0 {
-		rounds = max(stats.MinimumRounds, int(b.Time/each))
+	p := *b
+	if b.Rounds == 0 {
+		p.Rounds = stats.MinimumRounds
+		for p.expectedFrom(1) < b.Time { // one more than fits
+			p.Rounds++
+		}
+		if p.expectedFrom(1) > b.Time {
+			p.Rounds = max(stats.MinimumRounds, p.Rounds-1)
+		}
 	}
-	return rounds, time.Duration(rounds) * each
+	return p.Rounds, p.expectedFrom(1)
 }
 
-// tell reports progress. The first round's length is guessed from its parts.
-func (b *Bench) tell(round, done int, item Item, begin, started time.Time) {
+// expectedFrom is how long the rounds from one on will take.
+func (b *Bench) expectedFrom(round int) (all time.Duration) {
+	for ; round <= b.Rounds; round++ {
+		all += b.expected(b.due(round))
+	}
+	return all
+}
+
+// tell reports progress. What is left takes as much longer than expected as what is done did.
+func (b *Bench) tell(round, done int, items []Item, took time.Duration) {
 	if b.Progress == nil {
 		return
 	}
-	each := b.expected()
-	if round > 1 {
-		each = started.Sub(begin) / time.Duration(round-1)
+	left := b.expectedFrom(round) - b.expected(items[:done])
+	if before := b.expectedFrom(1) - left; round > 1 {
+		left = time.Duration(float64(left) * float64(took) / float64(before))
 	}
-	p := Progress{Round: round, Rounds: b.Rounds, Item: item, Done: done, Items: len(b.Items)}
-	if p.Rounds == 0 {
-		p.Rounds = max(stats.MinimumRounds, int(b.Time/each), round)
-	}
-	p.Left = max(0, time.Duration(p.Rounds)*each-time.Since(begin))
-	b.Progress(p)
+	b.Progress(Progress{Round: round, Rounds: b.Rounds, Item: items[done], Done: done, Items: len(items), Left: left})
 }
 
 // order shuffles a round: the workloads, and within each the servers. Those

@@ -67,7 +67,21 @@ func (b *Bench) Grid(servers []Server, workloads []workload.Workload, heads, bas
 			twin := heads[0]
 			twin.Name += Again
 			put(twin)
-			b.Compare(results.Noise, w.Name, twin, heads[0], results.RequestsPerSecond, results.ServerCPU)
+			b.Compare(results.Noise, w.Name, twin, heads[0], b.metrics()...)
+		}
+	}
+}
+
+// FloorOfEach puts the first server of every workload into b once more, as the noise floor.
+func (b *Bench) FloorOfEach() {
+	seen := map[string]bool{}
+	for _, item := range b.Items {
+		if !seen[item.Workload.Name] {
+			seen[item.Workload.Name] = true
+			twin := item
+			twin.Server.Name += Again
+			b.Items = append(b.Items, twin)
+			b.Compare(results.Noise, item.Workload.Name, twin.Server, item.Server, b.metrics()...)
 		}
 	}
 }

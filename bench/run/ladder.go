@@ -18,9 +18,9 @@ type target struct {
 const idleWorkload = "idle1k"
 
 var targets = map[string][]target{
-	"stage1": {{workload.Hello, results.RequestsPerSecond}, {"c1", results.RequestsPerSecond}},
+	"stage1": {{workload.Hello, results.RequestsPerSecond}},
 	"stage2": {{workload.Hello, results.RequestsPerSecond}},
-	"stage3": {{"browser", results.RequestsPerSecond}},
+	"stage3": {{workload.Hello, results.RequestsPerSecond}, {"browser", results.RequestsPerSecond}},
 	"stage4": {{"pipelined", results.RequestsPerSecond}, {"body64k", results.RequestsPerSecond}},
 	"stage5": {{workload.Hello, results.RequestsPerSecond}, {idleWorkload, results.HeldMemory}},
 }
@@ -28,9 +28,10 @@ var targets = map[string][]target{
 // Again is what the second appearance of a server is called, for the noise floor.
 const Again = " again"
 
-// Ladder puts the main job into b: every stage on hello, and each stage and the
-// one before it on the stage's target workloads; the last stage twice, as the
-// noise floor. ceiling may be nil.
+// Ladder puts the main job into b: every stage on hello, and each stage and the one before it on
+// the stage's target workloads; on each workload one of them twice, for the noise floor, on hello two. The steps
+// on hello are the smaller ones and have every round, the other workloads every second.
+// ceiling may be nil.
 func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 	b.showPublished = true
 	seen := map[string]bool{}
@@ -51,10 +52,11 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 		}
 	}
 	last := stages[len(stages)-1]
-	twin := last
-	twin.Name += Again
-	if err := put(twin, workload.Hello); err != nil {
-		return err
+	// The slowest is not as steady as the fastest, and its steps are among those that are judged.
+	for _, s := range []Server{last, stages[0]} {
+		if err := b.twice(s, workload.Hello, put); err != nil {
+			return err
+		}
 	}
 	if ceiling != nil {
 		if err := put(*ceiling, workload.Hello); err != nil {
@@ -62,7 +64,6 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 		}
 		b.Compare(results.Pair, workload.Hello, last, *ceiling, results.RequestsPerSecond)
 	}
-	b.Compare(results.Noise, workload.Hello, twin, last, results.RequestsPerSecond, results.ServerCPU)
 	for i, s := range stages {
 		if i == 0 {
 			continue
@@ -83,10 +84,26 @@ func (b *Bench) Ladder(stages []Server, ceiling *Server) error {
 					return err
 				}
 			}
+			if t.workload != workload.Hello {
+				b.Half = append(b.Half, t.workload)
+				if t.metric == results.RequestsPerSecond {
+					if err := b.twice(s, t.workload, put); err != nil {
+						return err
+					}
+				}
+			}
 			b.Compare(results.Target, t.workload, s, stages[i-1], t.metric)
 		}
 	}
 	return nil
+}
+
+// twice puts a server into b a second time, for the noise floor of a workload.
+func (b *Bench) twice(s Server, workload string, put func(Server, string) error) error {
+	twin := s
+	twin.Name += Again
+	b.Compare(results.Noise, workload, twin, s, b.metrics()...)
+	return put(twin, workload)
 }
 
 // Pair puts the comparison of two servers under one workload into b.
@@ -107,7 +124,11 @@ func (b *Bench) Generators(s Server, workloads []workload.Workload) {
 	embedded, wrk := s, s
 	embedded.Name, wrk.Name = Embedded, Wrk
 	for _, w := range workloads {
-		b.Items = append(b.Items, Item{Server: embedded, Workload: w, Generator: Embedded}, Item{Server: wrk, Workload: w, Generator: Wrk})
+		again := embedded
+		again.Name += Again
+		b.Items = append(b.Items, Item{Server: embedded, Workload: w, Generator: Embedded}, Item{Server: wrk, Workload: w, Generator: Wrk},
+			Item{Server: again, Workload: w, Generator: Embedded})
+		b.Compare(results.Noise, w.Name, again, embedded, results.ClientCPU, results.RequestsPerSecond, results.ServerCPU)
 		b.Compare(results.Pair, w.Name, embedded, wrk, results.ClientCPU, results.RequestsPerSecond, results.ServerCPU)
 	}
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,6 +86,51 @@ func readCPUs(cpus []int) (sum cpuTicks, err error) {
 		sum.steal += n[7]
 	}
 	return sum, nil
+}
+
+// readCores reads which CPUs are threads of one core, as far as the kernel tells: it sees what a
+// virtual machine shows it. See Documentation/admin-guide/cputopology.rst of the kernel.
+func readCores(cpus []int) cores {
+	found := cores{}
+	for _, cpu := range cpus {
+		b, err := os.ReadFile(fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpuFolder, cpu))
+		if err != nil {
+			continue
+		}
+		first, _, _ := strings.Cut(strings.TrimSpace(string(b)), ",") // "0,4" or "0-1"
+		first, _, _ = strings.Cut(first, "-")
+		if core, err := strconv.Atoi(first); err == nil {
+			found[cpu] = core
+		}
+	}
+	return found
+}
+
+// switches counts how often the threads of a process gave their CPU away, to wait, and how often it was
+// taken from them, since they began: see proc_pid_status(5). Threads that have ended are not in it.
+func switches(pid int) (s contextSwitches, err error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(tasks) == 0 {
+		return s, fmt.Errorf("process %d has no threads: %w", pid, cmp.Or(err, os.ErrNotExist))
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile(task)
+		if err != nil {
+			continue // it has just ended
+		}
+		for line := range strings.Lines(string(b)) {
+			key, value, _ := strings.Cut(line, ":")
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			switch {
+			case err != nil:
+			case key == "voluntary_ctxt_switches":
+				s.waits += n
+			case key == "nonvoluntary_ctxt_switches":
+				s.preemptions += n
+			}
+		}
+	}
+	return s, nil
 }
 
 // useCPUs moves every thread of this process to the given CPUs.

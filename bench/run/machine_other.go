@@ -19,6 +19,10 @@ func resident(int) (int64, error) { return 0, netpoll.ErrUnsupported }
 
 func readCPUs([]int) (cpuTicks, error) { return cpuTicks{}, netpoll.ErrUnsupported }
 
+func readCores([]int) cores { return nil }
+
+func switches(int) (contextSwitches, error) { return contextSwitches{}, netpoll.ErrUnsupported }
+
 func useCPUs([]int) error { return netpoll.ErrUnsupported }
 
 func describe(*results.Machine) {}

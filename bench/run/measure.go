@@ -31,6 +31,19 @@ type reading struct {
 	server   cpuTicks // of the server's
 	when     time.Time
 	mhz      float64 // of the server's CPUs, 0 when unknown
+
+	// Of the threads of both; the generator's is that of the embedded one, while it is there.
+	serverSwitches, loadSwitches contextSwitches
+}
+
+// contextSwitches counts how often threads gave their CPU away.
+type contextSwitches struct {
+	waits       int64 // since they had nothing to do
+	preemptions int64 // since another had to have it
+}
+
+func (a contextSwitches) less(b contextSwitches) contextSwitches {
+	return contextSwitches{a.waits - b.waits, a.preemptions - b.preemptions}
 }
 
 func (b *Bench) look(ctx context.Context, s *harness.Server) (r reading, err error) {
@@ -41,6 +54,9 @@ func (b *Bench) look(ctx context.Context, s *harness.Server) (r reading, err err
 	}
 	if r.resident, err = resident(s.PID()); err == nil {
 		r.user, r.system, err = processTicks(s.PID())
+	}
+	if err == nil {
+		r.serverSwitches, err = switches(s.PID())
 	}
 	if err == nil {
 		r.cpus, err = readCPUs(b.place.inUse())
@@ -124,10 +140,16 @@ func (b *Bench) embedded(ctx context.Context, s *harness.Server, w workload.Work
 	if before, err = b.lookIdle(ctx, s, w); err != nil {
 		return result, before, after, err
 	}
+	if before.loadSwitches, err = switches(g.PID()); err != nil {
+		return result, before, after, err
+	}
 	if err = g.Send(ctx); err != nil {
 		return result, before, after, err
 	}
 	if after, err = b.look(ctx, s); err != nil {
+		return result, before, after, err
+	}
+	if after.loadSwitches, err = switches(g.PID()); err != nil {
 		return result, before, after, err
 	}
 	result, err = g.Result(ctx)
@@ -168,6 +190,13 @@ func fill(m *results.Measurement, r load.Result, empty, before, after reading) {
 	delete(m.Counters, "gc_cycles") // m has it, for the whole time
 	delete(m.Counters, "cpu_ns")    // the generator has read it
 	spent := after.counters.Sub(before.counters)
+	if n := float64(spent.Total.Requests); n > 0 {
+		server, load := after.serverSwitches.less(before.serverSwitches), after.loadSwitches.less(before.loadSwitches)
+		m.Counters["server_waits"], m.Counters["server_preemptions"] = float64(server.waits)/n, float64(server.preemptions)/n
+		if load != (contextSwitches{}) {
+			m.Counters["generator_waits"], m.Counters["generator_preemptions"] = float64(load.waits)/n, float64(load.preemptions)/n
+		}
+	}
 	m.GCCycles = spent.Process.GCCycles
 	for i, loop := range spent.Loops {
 		m.LoopRequests = append(m.LoopRequests, int64(loop.Requests))

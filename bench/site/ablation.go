@@ -152,6 +152,7 @@ func (r *refreshing) ablation() error {
 			return err
 		}
 	}
+	bench.FloorOfEach()
 	d, err := bench.Run(r.ctx)
 	fmt.Fprintln(os.Stderr)
 	if err != nil {

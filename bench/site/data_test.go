@@ -52,7 +52,7 @@ func TestDataIsReadAsItWasWritten(t *testing.T) {
 	d := r.documents[0]
 	require.Len(t, d.Ratios, 1, "that of its target")
 	for key, want := range map[string]string{
-		"hello.stage1.qps": "20.0 K", "hello.stage0.handoffs": "0", "hello.stage1/stage0.ratio": "2.00× [2.00, 2.00]", "hello.stage1/stage0.cpu": "0.50× [0.50, 0.50]",
+		"hello.stage1.qps": "20.0 K", "hello.stage0.handoffs": "0", "hello.stage1/stage0.ratio": "2.00 [2.00–2.00]", "hello.stage1/stage0.cpu": "0.50 [0.50–0.50]",
 	} {
 		f, err := r.figure(key)
 		require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestDataIsReadAsItWasWritten(t *testing.T) {
 func TestDataIsPruned(t *testing.T) {
 	b, err := newBuilder(root)
 	require.NoError(t, err)
-	for _, r := range []*dataFiles{b.results, b.results.named[splitName], b.results.named[peersName]} {
+	for _, r := range []*dataFiles{b.results, b.results.named[sharedName], b.results.named[peersName]} {
 		for i, d := range r.documents {
 			require.Empty(t, d.Measurements, "%s: make docs-readmes takes them out", r.files[i])
 		}

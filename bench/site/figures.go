@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,11 +22,11 @@ var resultFiles = []string{"ladder.json", "ablation.json"}
 
 // Files that are asked only by keys that begin with their name and a dot.
 const (
-	splitName = "split" // stage0 and stage1 with a CPU for the generator alone
-	peersName = "peers" // servers of other libraries beside the stages
+	sharedName = "shared" // stage0 and stage1 on one CPU together with the generator
+	peersName  = "peers"  // servers of other libraries beside the stages
 )
 
-var namedFiles = []string{splitName, peersName}
+var namedFiles = []string{sharedName, peersName}
 
 // results answers what chapters quote from the results files.
 type dataFiles struct {
@@ -39,6 +40,13 @@ func readResults(root string, stages []string) (*dataFiles, error) {
 	r := &dataFiles{stages: stages, named: map[string]*dataFiles{}}
 	for _, file := range resultFiles {
 		if err := r.read(root, file); err != nil {
+			return nil, err
+		}
+	}
+	// A file of an earlier form is read as long as it is there.
+	if _, err := os.Stat(filepath.Join(root, "docs", "data", "split.json")); err == nil {
+		r.named["split"] = &dataFiles{stages: stages}
+		if err := r.named["split"].read(root, "split.json"); err != nil {
 			return nil, err
 		}
 	}
@@ -123,7 +131,7 @@ func (r *dataFiles) with(workload string, servers ...string) (*results.Document,
 //	machine.kernel               about the run
 //	hello.stage1.qps             workload, server, metric
 //	hello.stage1/stage0.ratio    one server to another, paired round by round
-//	split.hello.stage1/stage0.ratio  the same, from split.json: one of namedFiles
+//	shared.hello.stage1/stage0.ratio  the same, from shared.json: one of namedFiles
 //
 // A further ".short" leaves the interval out, ".percent" writes a ratio as a
 // change in percent, ".interval" gives a metric its interval.
@@ -145,22 +153,17 @@ func (r *dataFiles) figure(key string) (figure, error) {
 	}
 	workload, servers, metric := parts[0], parts[1], strings.Join(parts[2:], ".")
 	if head, base, pair := strings.Cut(servers, "/"); pair {
-		interval, file, err := r.ratio(workload, head, base, metric)
+		ratio, file, err := r.ratio(workload, head, base, metric)
 		if err != nil {
 			return figure{}, fmt.Errorf("figure %q: %w", key, err)
 		}
+		interval := ratio.Ratio
 		text := interval.Format()
 		switch form {
 		case "short":
-			text = stats.Short(interval.Median) + "×"
+			text = stats.Short(interval.Median)
 		case "percent":
 			text = percent(interval.Median)
-		case "":
-			text = stats.Short(interval.Median) + "×"
-			if interval.Bounded() {
-				low, high := interval.Bounds()
-				text += fmt.Sprintf(" [%s, %s]", low, high)
-			}
 		}
 		return figure{text, fmt.Sprintf("%s: %s; %d rounds, from %s", key, interval.Format(), interval.Rounds, file)}, nil
 	}
@@ -176,9 +179,12 @@ func (r *dataFiles) figure(key string) (figure, error) {
 		return figure{perRequest(row.Counters[metric]), source(key, file, d)}, nil
 	}
 	value := m.of(row)
-	text := m.write(value.Median)
+	text := "–" // it was not measured
+	if value.Measured() {
+		text = m.write(value.Median)
+	}
 	if form == "interval" && value.Bounded() {
-		text += fmt.Sprintf(" [%s, %s]", m.write(value.Low), m.write(value.High))
+		text += fmt.Sprintf(" [%s–%s]", m.write(value.Low), m.write(value.High))
 	}
 	return figure{text, source(key, file, d)}, nil
 }
@@ -193,18 +199,46 @@ var metrics = map[string]struct {
 	of    func(results.Row) stats.Interval
 	write func(float64) string
 }{
-	"qps":         {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, kilo},
-	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPUMicros }, microseconds},
-	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPUMicros }, microseconds},
-	"p50":         {func(r results.Row) stats.Interval { return r.P50Micros }, microseconds},
-	"p90":         {func(r results.Row) stats.Interval { return r.P90Micros }, microseconds},
-	"p99":         {func(r results.Row) stats.Interval { return r.P99Micros }, microseconds},
-	"p99.9":       {func(r results.Row) stats.Interval { return r.P999Micros }, microseconds},
-	"calls":       {func(r results.Row) stats.Interval { return exact(r.SystemCalls) }, perRequest},
+	"qps":        {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, kilo},
+	"cpu":        {func(r results.Row) stats.Interval { return r.ServerCPUMicros }, microseconds},
+	"client-cpu": {func(r results.Row) stats.Interval { return r.ClientCPUMicros }, microseconds},
+	"p50":        {func(r results.Row) stats.Interval { return r.P50Micros }, microseconds},
+	"p90":        {func(r results.Row) stats.Interval { return r.P90Micros }, microseconds},
+	"p99":        {func(r results.Row) stats.Interval { return r.P99Micros }, microseconds},
+	"p99.9":      {func(r results.Row) stats.Interval { return r.P999Micros }, microseconds},
+	"calls":      {func(r results.Row) stats.Interval { return exact(r.SystemCalls) }, perRequest},
+	"server-switches": {func(r results.Row) stats.Interval {
+		return perThousand(r.Counters, "server_waits", "server_preemptions")
+	}, perRequest},
+	"generator-switches": {func(r results.Row) stats.Interval {
+		return perThousand(r.Counters, "generator_waits", "generator_preemptions")
+	}, perRequest},
+	"per-wait":    {func(r results.Row) stats.Interval { return perWait(r.Counters) }, perRequest},
 	"gc":          {func(r results.Row) stats.Interval { return exact(r.GCCyclesPerSecond) }, perRequest},
 	"held":        {func(r results.Row) stats.Interval { return r.HeldPerConnection }, console.Thousands[float64]},
 	"resident":    {func(r results.Row) stats.Interval { return r.ResidentPerConnection }, console.Thousands[float64]},
 	"established": {func(r results.Row) stats.Interval { return exact(float64(r.Established)) }, console.Thousands[float64]},
+}
+
+// perThousand adds counters up, for a thousand requests.
+func perThousand(counters map[string]float64, names ...string) stats.Interval {
+	sum := 0.0
+	for _, name := range names {
+		n, counted := counters[name]
+		if !counted {
+			return stats.Interval{}
+		}
+		sum += 1000 * n
+	}
+	return exact(sum)
+}
+
+// perWait is how many requests a server finds each time that it waits for some.
+func perWait(counters map[string]float64) stats.Interval {
+	if counters["epoll_waits"] == 0 {
+		return stats.Interval{}
+	}
+	return exact(1 / counters["epoll_waits"])
 }
 
 func exact(v float64) stats.Interval { return stats.Interval{Median: v, Rounds: 1} }
@@ -216,26 +250,26 @@ var ratios = map[string]results.Metric{
 
 // ratio is head over base, paired round by round. A document that still has its rounds gets those
 // that are asked for; a pruned one has those that were.
-func (r *dataFiles) ratio(workload, head, base, metric string) (stats.Interval, string, error) {
+func (r *dataFiles) ratio(workload, head, base, metric string) (results.Ratio, string, error) {
 	d, file, err := r.with(workload, head, base)
 	if err != nil {
-		return stats.Interval{}, "", err
+		return results.Ratio{}, "", err
 	}
 	wanted := results.Ratio{Kind: results.Pair, Workload: workload, Metric: ratios[metric], Head: r.server(head), Base: r.server(base)}
 	if wanted.Metric == "" {
-		return stats.Interval{}, "", fmt.Errorf("there is no ratio of %q", metric)
+		return results.Ratio{}, "", fmt.Errorf("there is no ratio of %q", metric)
 	}
 	for _, x := range d.Ratios {
 		if x.Workload == wanted.Workload && x.Metric == wanted.Metric && x.Head == wanted.Head && x.Base == wanted.Base {
-			return x.Ratio, file, nil
+			return x, file, nil
 		}
 	}
 	wanted = d.Compare(wanted)
 	if !wanted.Ratio.Measured() {
-		return wanted.Ratio, "", fmt.Errorf("%s does not compare %s with %s by %s: make docs-refresh measures what the pages ask for", file, head, base, wanted.Metric)
+		return wanted, "", fmt.Errorf("%s does not compare %s with %s by %s: make docs-refresh measures what the pages ask for", file, head, base, wanted.Metric)
 	}
 	d.Ratios = append(d.Ratios, wanted)
-	return wanted.Ratio, file, nil
+	return wanted, file, nil
 }
 
 // verdict puts into words what a ratio allows to be said.
@@ -248,18 +282,11 @@ func (r *dataFiles) verdict(key string) (string, error) {
 		return "", fmt.Errorf("verdict %q: want workload.head/base.metric", key)
 	}
 	head, base, _ := strings.Cut(parts[1], "/")
-	interval, _, err := r.ratio(parts[0], head, base, parts[2])
+	ratio, _, err := r.ratio(parts[0], head, base, parts[2])
 	if err != nil {
 		return "", fmt.Errorf("verdict %q: %w", key, err)
 	}
-	switch v := stats.Judge(interval); v {
-	case stats.Higher:
-		return "more, and the interval excludes 1", nil
-	case stats.Lower:
-		return "less, and the interval excludes 1", nil
-	default:
-		return string(v), nil
-	}
+	return ratio.Words(), nil
 }
 
 // about answers what is not a measured value: the machine and the method.

@@ -195,9 +195,6 @@ func (b *builder) labTable(name string) (string, error) {
 			}
 			class := map[string]string{"faster": "better", "slower": "worse"}[got.Verdict(w)]
 			word := got.Verdict(w)
-			if word == string(stats.CannotTell) {
-				word = "cannot tell"
-			}
 			g.row(append(cells, fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(w.Ratio.Format())), fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(word)))...)
 		}
 	}

@@ -54,7 +54,7 @@ func (b *builder) predictedTable(stage, workload string) (string, error) {
 		g.row("system calls", "none", "", "0")
 	}
 	g.row("<strong>predicted</strong>: "+microseconds(cpu)+" of server CPU less that", "", stats.Short(1-saved/cpu)+"×", signed(saved))
-	g.row("<strong>measured</strong>", "", spoken(measured, true), signed(cpu-after.ServerCPUMicros.Median))
+	g.row("<strong>measured</strong>", "", spoken(measured), signed(cpu-after.ServerCPUMicros.Median))
 	return g.String() + `<p class="measured">Prices of <a href="lab-price.html">lab price</a>, each call alone and warm. What a step brings beyond them is what its calls set off, or no call at all.</p>`, nil
 }
 

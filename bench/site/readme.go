@@ -12,7 +12,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
-	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
 // The READMEs outside docs/ are read where no include is replaced. So their
@@ -126,7 +125,7 @@ func (r *dataFiles) plain(key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.NewReplacer("×", "", ", ", "–").Replace(f.text), nil
+	return f.text, nil
 }
 
 // ladderTable is the table of all stages, in Markdown.
@@ -139,13 +138,13 @@ func (b *builder) ladderTable() (string, error) {
 	}
 	fmt.Fprintf(&out, "\nMeasured on %s with `make docs-refresh` on %s%d CPUs (%s, Linux %s, Go %s), server and generator\n%s, 100 connections, %d rounds; `docs/data/ladder.json` has more of it.\n\n",
 		d.Created.Format("2006-01-02"), virtual, d.Machine.CPUs, d.Machine.CPU, strings.TrimPrefix(d.Machine.Kernel, "Linux "), strings.TrimPrefix(d.Machine.Go, "go"), d.Method.Layout, d.Method.Rounds)
-	out.WriteString("| stage | req/s, hello | to the stage before | on its target, to the stage before | server CPU µs | p50 | p99 | calls | allocations | published |\n")
+	out.WriteString("| stage | req/s, hello | to the one before | on its target, to the one before | server CPU µs | p50 | p99 | calls | allocations | published |\n")
 	out.WriteString("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
 	var errs []error
 	ratio := func(head, base, metric string) string {
-		interval, _, err := b.results.ratio("hello", head, base, metric)
+		compared, _, err := b.results.ratio("hello", head, base, metric)
 		errs = append(errs, err)
-		return brackets(interval)
+		return compared.Ratio.Format()
 	}
 	for i, stage := range b.stages {
 		row, ok := d.Row(stage, "hello")
@@ -185,10 +184,8 @@ func targets(d *results.Document, stage string) string {
 		case r.Metric == results.RequestsPerSecond && r.Workload == "hello":
 			out = append(out, "hello: the same")
 		case r.Metric == results.RequestsPerSecond:
-			out = append(out, r.Workload+": "+brackets(r.Ratio))
+			out = append(out, r.Workload+": "+r.Ratio.Format())
 		}
 	}
 	return strings.Join(out, "; ")
 }
-
-func brackets(i stats.Interval) string { return strings.ReplaceAll(i.Format(), ", ", "–") }

@@ -92,22 +92,22 @@ func (b *builder) resultTable(stage string) (string, error) {
 		return "", fmt.Errorf("there is no step to %q", stage)
 	}
 	base := b.results.short(b.stages[i-1])
-	g := newGrid("numbers result", "", base, stage, "ratio, interval", "")
+	g := newGrid("numbers result", "", base, stage, "to the one before", "")
 	var errs []error
-	add := func(label, workload, metric, ratio string, lessIsBetter bool) {
+	add := func(label, workload, metric, ratio string) {
 		before, err := b.results.figure(workload + "." + base + "." + metric)
 		after, afterErr := b.results.figure(workload + "." + stage + "." + metric)
-		interval, _, ratioErr := b.results.ratio(workload, stage, base, ratio)
+		compared, _, ratioErr := b.results.ratio(workload, stage, base, ratio)
 		errs = append(errs, err, afterErr, ratioErr)
-		g.row(label+", "+html.EscapeString(workload), before.html(), after.html(), spoken(interval, lessIsBetter), verdictWord(interval, lessIsBetter))
+		g.row(label+", "+html.EscapeString(workload), before.html(), after.html(), html.EscapeString(compared.Ratio.Format()), verdictWord(compared))
 	}
 	throughputAndCPU := func(workload string) {
-		add("requests per second", workload, "qps", "ratio", false)
-		add("server CPU per request", workload, "cpu", "cpu", true)
+		add("requests per second", workload, "qps", "ratio")
+		add("server CPU per request", workload, "cpu", "cpu")
 	}
 	throughputAndCPU("hello")
-	add("median latency", "hello", "p50", "p50", true)
-	add("99th percentile", "hello", "p99", "p99", true)
+	add("median latency", "hello", "p50", "p50")
+	add("99th percentile", "hello", "p99", "p99")
 	for _, t := range b.results.documents[0].Ratios {
 		if t.Kind != results.Target || t.Head != b.results.server(stage) || t.Workload == "hello" {
 			continue
@@ -126,36 +126,27 @@ func (b *builder) resultTable(stage string) (string, error) {
 // measuredLine says under a table how its figures came about.
 func (b *builder) measuredLine() string {
 	d := b.results.documents[0]
-	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs, Linux %s, Go %s, server and generator %s; medians of %d rounds, ratios within a round, intervals of at least 95%%. <code>%s</code></p>`,
+	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs, Linux %s, Go %s, server and generator %s; medians of %d rounds, ratios within a round, intervals of at least 95%%; a difference is told when its interval excludes 1 and it is beyond the noise floor. <code>%s</code></p>`,
 		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, html.EscapeString(strings.TrimPrefix(d.Machine.Kernel, "Linux ")),
 		html.EscapeString(strings.TrimPrefix(d.Machine.Go, "go")), html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(d.Command))
 }
 
 // verdictClass says whether a ratio is "better", "worse" or the "same".
-func verdictClass(i stats.Interval, lessIsBetter bool) string {
-	switch v := stats.Judge(i); {
-	case v == stats.Higher && !lessIsBetter, v == stats.Lower && lessIsBetter:
-		return "better"
-	case v == stats.Higher, v == stats.Lower:
-		return "worse"
-	}
-	return "same"
+func verdictClass(r results.Ratio) string {
+	return [...]string{"worse", "same", "better"}[r.Better()+1]
 }
 
-func verdictWord(i stats.Interval, lessIsBetter bool) string {
-	switch class, v := verdictClass(i, lessIsBetter), stats.Judge(i); {
-	case class != "same":
-		return `<span class="` + class + `">` + class + `</span>`
-	case v == stats.CannotTell:
-		return `<span class="same" title="` + html.EscapeString(string(v)) + `">cannot tell</span>`
-	default:
-		return html.EscapeString(string(v))
-	}
+func verdictWord(r results.Ratio) string {
+	return fmt.Sprintf(`<span class="%s">%s</span>`, verdictClass(r), html.EscapeString(r.Marked()))
 }
 
-// spoken is a ratio with its interval, coloured by what can be said of it.
-func spoken(i stats.Interval, lessIsBetter bool) string {
-	return fmt.Sprintf(`<span class="%s">%s</span>`, verdictClass(i, lessIsBetter), html.EscapeString(i.Format()))
+// spoken is a ratio with its interval, coloured by what can be said of it; the mark says the same.
+func spoken(r results.Ratio) string {
+	text := html.EscapeString(r.Ratio.Format())
+	if mark, _, found := strings.Cut(r.Marked(), " "); found && r.Better() != 0 {
+		text += " " + mark
+	}
+	return fmt.Sprintf(`<span class="%s" title="%s">%s</span>`, verdictClass(r), html.EscapeString(r.Words()), text)
 }
 
 // ablationTable shows the variants of a chapter.
@@ -169,6 +160,10 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		found = true
 		fmt.Fprintf(&g.b, `<tr><th scope="rowgroup" colspan="4"><strong>%s</strong><br>%s</th></tr>`, html.EscapeString(v.Name), inlineCode(v.What))
 		for _, c := range v.Compare {
+			if _, _, err := b.results.with(c.Workload, v.Name, c.With); err != nil { // it is newer than the figures
+				g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), "not measured yet", "–")
+				continue
+			}
 			throughput, _, err := b.results.ratio(c.Workload, v.Name, c.With, "ratio")
 			if err != nil {
 				return "", fmt.Errorf("variant %s: %w", v.Name, err)
@@ -177,7 +172,7 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("variant %s: %w", v.Name, err)
 			}
-			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(throughput, false), spoken(cpu, true))
+			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(throughput), spoken(cpu))
 		}
 	}
 	if !found {
@@ -206,11 +201,11 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 				cells = append(cells, "–") // it does not serve that
 				continue
 			}
-			interval, _, err := of.ratio(w, stage, s.Name, "ratio")
+			compared, _, err := of.ratio(w, stage, s.Name, "ratio")
 			if err != nil {
 				return "", err
 			}
-			cells = append(cells, spoken(interval, false))
+			cells = append(cells, spoken(compared))
 		}
 		row, _ := d.Row(s.Name, workloads[0])
 		g.row(append(cells, microseconds(row.ServerCPUMicros.Median))...)
@@ -258,7 +253,7 @@ func (b *builder) progression() (string, error) {
 		step := ""
 		if i > 0 {
 			if ratio, _, err := b.results.ratio("hello", s, b.stages[i-1], "ratio"); err == nil {
-				step = stats.Short(ratio.Median) + "×"
+				step = stats.Short(ratio.Ratio.Median)
 			}
 		}
 		fmt.Fprintf(&out, `<div class="bar"><a href="%s">%s</a><span class="track"><span class="fill" style="width:%.2f%%"></span><span class="whisker" style="left:%.2f%%;width:%.2f%%"></span></span><b>%s</b><span class="step">%s</span><span class="published">%s</span></div>`,

@@ -108,8 +108,8 @@ func TestBadIncludes(t *testing.T) {
 	require.NoError(t, err)
 	for text, want := range map[string]string{
 		`{{figure "hello.stage9.qps"}}`:           "x.md:11: figure \"hello.stage9.qps\": none of ladder.json, ablation.json has stage9 on hello",
-		`{{figure "split.hello.stage5.qps"}}`:     "none of split.json has stage5 on hello",
-		`{{verdict "split.hello.stage1.qps"}}`:    "want workload.head/base.metric",
+		`{{figure "shared.hello.stage5.qps"}}`:    "none of shared.json has stage5 on hello",
+		`{{verdict "shared.hello.stage1.qps"}}`:   "want workload.head/base.metric",
 		`{{figure "hello.stage1.speed"}}`:         `no metric or counter "speed"`,
 		`{{figure "hello.stage1"}}`:               "want workload.server.metric",
 		`{{figure "hello.stage1/stage0.beauty"}}`: `no ratio of "beauty"`,

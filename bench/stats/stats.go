@@ -90,34 +90,49 @@ func Ratios(head, base []float64) []float64 {
 // Ratio is the interval of head over base, paired round by round.
 func Ratio(head, base []float64) Interval { return Summarise(Ratios(head, base)) }
 
-// Verdict says what an interval of a ratio allows to be said.
+// Floor is the noise floor that an interval of a server to itself gives, as a share: 0.03 says that
+// the same server differs from itself by three percent, up or down. Without an interval nothing is
+// known, and no difference is beyond it.
+func (i Interval) Floor() float64 {
+	if !i.Bounded() {
+		return math.Inf(1)
+	}
+	return math.Max(i.High, 1/i.Low) - 1
+}
+
+// Beyond tells whether a ratio differs from 1, up or down, by more than a floor.
+func (i Interval) Beyond(floor float64) bool { return math.Max(i.Median, 1/i.Median) > 1+floor }
+
+// Verdict says what a ratio allows to be said.
 type Verdict string
 
-// The verdicts on a ratio. Higher and Lower mean that the interval excludes 1.
+// The verdicts on a ratio: see Judge.
 const (
 	Higher     Verdict = "higher"
 	Lower      Verdict = "lower"
-	CannotTell Verdict = "no difference this run can tell"
-	TooFew     Verdict = "too few rounds for an interval"
+	CannotTell Verdict = "cannot tell"
+	TooFew     Verdict = "too few rounds"
 	Missing    Verdict = "not measured"
 )
 
-// Judge gives the verdict on a ratio.
-func Judge(i Interval) Verdict {
+// Judge gives the verdict on a ratio. For Higher and Lower the interval must exclude 1, and the
+// median lie beyond the noise floor. A run gives so many verdicts that the interval alone would be
+// wrong somewhere in every second or third of them.
+func Judge(i Interval, floor float64) Verdict {
 	switch {
 	case !i.Measured():
 		return Missing
 	case !i.Bounded():
 		return TooFew
-	case i.Low > 1:
+	case i.Low > 1 && i.Beyond(floor):
 		return Higher
-	case i.High < 1:
+	case i.High < 1 && i.Beyond(floor):
 		return Lower
 	}
 	return CannotTell
 }
 
-// Format writes a ratio as "1.33 [1.31, 1.35]", or "1.33" without an interval.
+// Format writes a ratio as "1.33 [1.31–1.35]", or "1.33" without an interval.
 func (i Interval) Format() string {
 	switch {
 	case !i.Measured():
@@ -126,23 +141,11 @@ func (i Interval) Format() string {
 		return Short(i.Median)
 	}
 	low, high := i.Bounds()
-	return fmt.Sprintf("%s [%s, %s]", Short(i.Median), low, high)
-}
-
-// Compact writes a ratio in 14 columns: "1.33 1.31–1.35", "" when it was not measured.
-func (i Interval) Compact() string {
-	switch {
-	case !i.Measured():
-		return ""
-	case !i.Bounded():
-		return Short(i.Median)
-	}
-	low, high := i.Bounds()
-	return Short(i.Median) + " " + low + "–" + high
+	return Short(i.Median) + " [" + low + "–" + high + "]"
 }
 
 // Bounds writes both ends of a ratio's interval. One that leaves 1 out must not be rounded to it:
-// "better" beside "[0.93, 1.00]" would look like a mistake.
+// "faster" beside "[0.93–1.00]" would look like a mistake.
 func (i Interval) Bounds() (low, high string) {
 	low, high = Short(i.Low), Short(i.High)
 	for digits := 3; i.Low > 1 && rounded(low) <= 1; digits++ {

@@ -30,8 +30,8 @@ func TestFewRoundsHaveNoInterval(t *testing.T) {
 	require.Equal(t, 1.3, five.Median)
 	require.False(t, five.Bounded())
 	require.Zero(t, five.Low)
-	require.Equal(t, TooFew, Judge(five))
-	require.Equal(t, Missing, Judge(Summarise(nil)))
+	require.Equal(t, TooFew, Judge(five, 0))
+	require.Equal(t, Missing, Judge(Summarise(nil), 0))
 	require.Equal(t, "1.30", five.Format())
 	require.Equal(t, "–", Interval{}.Format())
 }
@@ -40,10 +40,10 @@ func TestBoundsAreNotRoundedAcrossOne(t *testing.T) {
 	interval := func(low, high float64) Interval {
 		return Interval{Median: (low + high) / 2, Low: low, High: high, Confidence: 0.95, Rounds: 12}
 	}
-	require.Equal(t, "0.96 [0.93, 0.998]", interval(0.93, 0.9981).Format())
-	require.Equal(t, "1.03 [1.0004, 1.05]", interval(1.0004, 1.05).Format())
-	require.Equal(t, "1.00 [1.00, 1.00]", interval(0.999, 1.001).Format(), "it holds 1")
-	require.Equal(t, "1.00 [1.00, 1.00]", interval(1, 1).Format(), "it holds 1")
+	require.Equal(t, "0.96 [0.93–0.998]", interval(0.93, 0.9981).Format())
+	require.Equal(t, "1.03 [1.0004–1.05]", interval(1.0004, 1.05).Format())
+	require.Equal(t, "1.00 [1.00–1.00]", interval(0.999, 1.001).Format(), "it holds 1")
+	require.Equal(t, "1.00 [1.00–1.00]", interval(1, 1).Format(), "it holds 1")
 }
 
 func TestSummariseLeavesInputAlone(t *testing.T) {
@@ -61,9 +61,9 @@ func TestRatioPairsRounds(t *testing.T) {
 	head := []float64{150, 150, 75, 75, 150, 150}
 	r := Ratio(head, base)
 	require.Equal(t, Interval{Median: 1.5, Low: 1.5, High: 1.5, Confidence: r.Confidence, Rounds: 6}, r)
-	require.Equal(t, Higher, Judge(r))
-	require.Equal(t, Lower, Judge(Ratio(base, head)))
-	require.Equal(t, CannotTell, Judge(Ratio(base, base)))
+	require.Equal(t, Higher, Judge(r, 0))
+	require.Equal(t, Lower, Judge(Ratio(base, head), 0))
+	require.Equal(t, CannotTell, Judge(Ratio(base, base), 0))
 
 	head[2] = math.NaN()
 	require.Equal(t, 5, Ratio(head, base).Rounds, "a round missing on one side is left out")
@@ -107,7 +107,7 @@ func coverage(noise func(*rand.Rand) float64, rounds int, of func(head, base []f
 		if r.Low <= truth && truth <= r.High {
 			covered += 1.0 / trials
 		}
-		if Judge(r) == Lower {
+		if Judge(r, 0) == Lower {
 			contrary += 1.0 / trials
 		}
 	}
@@ -166,7 +166,7 @@ func TestIntervalsFindARealDifference(t *testing.T) {
 		for i := range base {
 			base[i], head[i] = noises["normal"](random), truth*noises["normal"](random)
 		}
-		if Judge(Ratio(head, base)) == Higher {
+		if Judge(Ratio(head, base), 0) == Higher {
 			found++
 		}
 	}

@@ -55,6 +55,7 @@ func All() []Workload {
 		echo(),
 		get("params", "GET /users/42", "/users/42", []byte(`{"id":"42"}`)),
 		browser(),
+		get("body2k", "GET /bytes/2048", "/bytes/2048", stable("/bytes/2048")),
 		get("body8k", "GET /bytes/8192", "/bytes/8192", stable("/bytes/8192")),
 		get("body64k", "GET /bytes/65536", "/bytes/65536", stable("/bytes/65536")),
 		with(get("churn", "a new connection for every GET /", "/", []byte(greeting)), func(w *Workload) {

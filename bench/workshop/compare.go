@@ -70,19 +70,19 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 			return err
 		}
 		o.say("")
-		o.say("  %-21s %-24s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
+		o.say("  %-21s %-32s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
 		for _, head := range []string{"yours", base + run.Again} {
 			label := head + " / " + base
 			if head != "yours" {
 				label = "again, for the noise"
 			}
-			o.say("  %-21s %-24s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
+			o.say("  %-21s %-32s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
 		}
 		for _, warning := range warnings(d.Notes) {
 			o.line("--", yellow, warning)
 		}
 	}
-	o.say("\nAn interval that contains 1 says that no difference can be told.")
+	o.say("\nA difference is told when its interval excludes 1 and it is beyond the floor, what a server differs from itself.")
 	return nil
 }
 
@@ -100,7 +100,7 @@ func warnings(notes []string) (doubtful []string) {
 func interval(ratios []results.Ratio, head string, metric results.Metric) string {
 	for _, r := range ratios {
 		if r.Head == head && r.Metric == metric {
-			return fmt.Sprintf("%.3f (%.3f to %.3f)", r.Ratio.Median, r.Ratio.Low, r.Ratio.High)
+			return r.Ratio.Format() + " " + r.Marked()
 		}
 	}
 	return "-"

@@ -79,6 +79,9 @@ type Poller struct{}
 // NewPoller answers ErrUnsupported here.
 func NewPoller(c *Counters) (*Poller, error) { return nil, ErrUnsupported }
 
+// Share cannot be had here.
+func (p *Poller) Share() *Poller { return nil }
+
 // Add answers ErrUnsupported here.
 func (p *Poller) Add(c *Counters, fd int, generation uint32, interest Interest) error {
 	return ErrUnsupported

@@ -47,6 +47,13 @@ func NewPoller(c *Counters) (*Poller, error) {
 	return p, nil
 }
 
+// Share returns another Poller of the same epoll instance, for another thread to wait with; each is owned by one. What is added by
+// one is waited for by all. An event goes to one of those that wait if it is OneShot or EdgeTriggered, and may go to several
+// otherwise; Wake wakes one. The new Poller has no descriptor of its own: only p is to be closed.
+func (p *Poller) Share() *Poller {
+	return &Poller{epoll: p.epoll, wake: p.wake, signalled: p.signalled}
+}
+
 func epollCreate1() (int, syscall.Errno) {
 	if n, errno, injected := consult(CallEpollCreate1, -1); injected {
 		return n, errno

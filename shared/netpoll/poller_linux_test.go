@@ -244,6 +244,29 @@ func TestWakeNeedsNoRead(t *testing.T) {
 	require.Equal(t, Counters{EpollWaits: 6, Events: 3}, owner, "two wake-ups, one event")
 }
 
+func TestShare(t *testing.T) {
+	var c, other Counters
+	p := poller(t, &c)
+	q := p.Share()
+	server, client := connection(t)
+	require.NoError(t, p.Add(&c, server, 7, Readable|OneShot))
+	send(t, client, "x")
+	e := wait(t, q, &other)
+	require.Equal(t, server, e.FD())
+	require.EqualValues(t, 7, e.Generation())
+	quiet(t, p, &c)
+	require.NoError(t, q.Modify(&other, server, 8, Readable|OneShot))
+	require.EqualValues(t, 8, wait(t, p, &c).Generation())
+	quiet(t, q, &other)
+
+	for _, pair := range [...][2]*Poller{{p, q}, {q, p}, {p, p}, {q, q}} {
+		require.NoError(t, pair[0].Wake(&c))
+		require.True(t, wait(t, pair[1], &other).IsWake())
+		quiet(t, p, &c)
+		quiet(t, q, &other)
+	}
+}
+
 func TestWakeFromManyThreads(t *testing.T) {
 	var c Counters
 	p := poller(t, &c)

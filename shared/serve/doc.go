@@ -1,5 +1,5 @@
 // Package serve is what the six stages share outside the path of a request: it reads the flags, sets
-// GOMAXPROCS alike, prints the ready line, stops on a signal, and shows counters and profiles on
+// GOMAXPROCS and the smallest heap alike, prints the ready line, stops on a signal, and shows counters and profiles on
 // an admin listener.
 //
 // A stage's main is one call of [Main]. A test that runs a stage as a process of its own starts its own binary again,

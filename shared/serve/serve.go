@@ -145,6 +145,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 		return fail(exitUsage, fmt.Errorf("-gomaxprocs %d is too few for %d workers, whose loops keep one each: use %d or more", o.gomaxprocs, o.Workers, least))
 	}
 	runtime.GOMAXPROCS(o.gomaxprocs)
+	keepMinHeap(o.minHeap)
 	startTimers()
 
 	routes := app.New(app.Options{TestRoutes: o.testRoutes, Static: o.Static, StaticMemory: o.staticMemory})

@@ -2,10 +2,14 @@ package serve
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
+	"runtime/metrics"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -29,6 +33,8 @@ func TestMain(m *testing.M) {
 //	dead      has ended before it was asked
 //	taken     does not start
 //	hungry    takes every descriptor there is, and ends when killed
+//	wasteful  leaves 256 MiB of garbage when it starts; its port is how often that was collected
+//	hoarding  the same, after it has 64 MiB to keep
 //	none      cannot even be made
 type fake struct {
 	manner  string
@@ -38,6 +44,7 @@ type fake struct {
 	drained chan struct{}
 	ended   chan struct{}
 	closed  bool
+	hoard   []byte
 }
 
 func newFake(c *Config, manner string) (*fake, error) {
@@ -58,6 +65,18 @@ func (f *fake) Start() (string, error) {
 		return "", &netpoll.AddressInUseError{Address: f.config.Addr}
 	case "dead":
 		f.end()
+	case "wasteful":
+		return fmt.Sprintf("192.0.2.1:%d", collectionsOf(256<<20)), nil
+	case "hoarding":
+		f.hoard = make([]byte, 64<<20)
+		runtime.GC()
+		// The floor follows a collection soon, and not at once.
+		for end := time.Now().Add(10 * time.Second); gogc() != 100; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				return "", fmt.Errorf("GOGC is %d with a heap of 64 MiB", gogc())
+			}
+		}
+		return fmt.Sprintf("192.0.2.1:%d", collectionsOf(256<<20)), nil
 	case "hungry":
 		for {
 			// Not os.Open, which would make the runtime open what its timers need.
@@ -71,7 +90,7 @@ func (f *fake) Start() (string, error) {
 
 func (f *fake) Drain() {
 	close(f.drained)
-	if f.manner == "obedient" {
+	if f.manner == "obedient" || f.manner == "wasteful" || f.manner == "hoarding" {
 		f.end()
 	}
 }
@@ -96,3 +115,24 @@ func (f *fake) Close() {
 	f.closed = true
 }
 func (f *fake) Loops() []*netpoll.Published { return f.loops }
+
+// garbage is where a piece of it is put so that the compiler has to make it on the heap.
+var garbage []byte
+
+// collectionsOf allocates so many bytes that nobody keeps, and counts the garbage collections meanwhile.
+func collectionsOf(bytes int) uint32 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range bytes >> 10 {
+		garbage = make([]byte, 1<<10)
+	}
+	runtime.ReadMemStats(&after)
+	return after.NumGC - before.NumGC
+}
+
+// gogc is the percentage by which the heap may grow at present.
+func gogc() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

@@ -129,7 +129,7 @@ func newDocsRefresh() *cobra.Command {
 		Long: `Measure anew every figure that the documentation quotes, into docs/data:
 
   ladder     what make ladder measures
-  split      stage1 beside stage0, the generator on a CPU of its own
+  shared     stage1 beside stage0, on one CPU together with the generator
   peers      stage5 beside the servers of other libraries
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   profiles   where the CPU time of each stage goes: the table and the flame graphs
@@ -165,7 +165,7 @@ Let nothing else run meanwhile. It takes less than half an hour.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, profiles, labs")
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, shared, peers, ablation, profiles, labs")
 	f.StringSliceVar(&r.Labs, "lab", nil, "of the labs run these only")
 	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")

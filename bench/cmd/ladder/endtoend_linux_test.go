@@ -102,7 +102,7 @@ func TestRunEndToEnd(t *testing.T) {
 	require.Equal(t, verdicts, strings.Count(steps, "too few rounds\n"), steps)
 
 	require.Contains(t, complaints, "building 6 stages\n")
-	require.Contains(t, complaints, "1 rounds of ")
+	require.Contains(t, complaints, "1 rounds, fixed now, of ")
 	for _, name := range []string{"ladder.json", "ladder.md", "ladder.html", "ladder.csv", "ladder-light.svg", "ladder-dark.svg"} {
 		require.NotEmpty(t, read(t, folder, name))
 		require.Contains(t, complaints, "written: "+filepath.Join(folder, name)+"\n")
@@ -135,7 +135,7 @@ func TestCompareEndToEnd(t *testing.T) {
 		}
 		require.Equal(t, len(d.Ratios)-bounded, strings.Count(out, "too few rounds\n"), out)
 		require.Regexp(t, `(?m)^1 reuseport +0 naive +req/s +[0-9.]+ .*[a-z]$`, out)
-		require.Regexp(t, `(?m)^0 naive +itself +server CPU +[0-9.]+ .*[a-z]$`, out)
+		require.Regexp(t, `(?m)^0 naive +itself +server CPU +[0-9.]+ .*floor [0-9.]+%$`, out)
 		if again == 1 && bounded == len(d.Ratios) && comparable == len(d.Ratios) {
 			require.Regexp(t, `(?m)^The run (of|before)`, strings.Join(d.Notes, "\n"))
 		}
@@ -178,7 +178,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 		name := "progression-" + theme + ".svg"
 		require.NotEqual(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name))
 	}
-	for _, name := range []string{"split.json", "peers.json", "ablation.json", "where.json"} {
+	for _, name := range []string{"shared.json", "peers.json", "ablation.json", "where.json"} {
 		require.Equal(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name), "was not to be measured")
 	}
 
@@ -204,7 +204,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 func TestRefreshOfEachPart(t *testing.T) {
 	testenv.Slow(t)
 	for part, files := range map[string][]string{
-		"split":    {"split.json"},
+		"shared":   {"shared.json"},
 		"peers":    {"peers.json"},
 		"ablation": {"ablation.json"},
 		"profiles": {"where.json", "profiles/stage0.folded", "profiles/stage5.folded"},

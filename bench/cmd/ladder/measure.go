@@ -48,7 +48,7 @@ func (h *measuring) flagsWithoutWorkers(cmd *cobra.Command, limit time.Duration)
 	f.DurationVar(&h.duration, "duration", 500*time.Millisecond, "of one measurement")
 	f.DurationVar(&h.warmup, "warmup", 150*time.Millisecond, "before each measurement")
 	f.Float64Var(&h.rate, "rate", 0, "an open loop with so many requests per second, latency from when each was due (default: a closed loop)")
-	f.StringVar(&h.layout, "layout", "", "co-located, split or shared (default: split from 4 CPUs on)")
+	f.StringVar(&h.layout, "layout", "", "co-located, split or shared (default: split from two cores on)")
 	f.StringVar(&h.generator, "load", run.Embedded, "load generator: embedded or wrk")
 	f.Uint64Var(&h.seed, "seed", 0, "of the order within the rounds (default: another one each time)")
 	f.StringVar(&h.out, "out", "", "folder for the reports (default: bench/out)")
@@ -61,8 +61,8 @@ func (h *measuring) flagsWithoutWorkers(cmd *cobra.Command, limit time.Duration)
 var layouts = []string{results.CoLocated, results.Split, results.Shared}
 
 const (
-	quickTime     = 34 * time.Second
-	quickDuration = 220 * time.Millisecond
+	quickTime     = 40 * time.Second
+	quickDuration = 200 * time.Millisecond
 	quickWarmup   = 60 * time.Millisecond
 )
 

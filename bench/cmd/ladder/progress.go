@@ -87,7 +87,12 @@ func (p *progress) step(text string) {
 // plan says beforehand how long it will take.
 func (p *progress) plan(b *run.Bench) {
 	rounds, all := b.Plan()
-	p.say("%d rounds of %d measurements, %s when nothing else runs; Ctrl-C reports early", rounds, len(b.Items), around(all))
+	p.say("%s", console.Paragraph("· ", "  ", b.Where()))
+	fewer := ""
+	if n := b.Fewer(); n > 0 && n < rounds {
+		fewer = fmt.Sprintf(" (%d where steps are large)", n)
+	}
+	p.say("%d rounds%s, fixed now, of %d measurements: %s when nothing else runs; Ctrl-C reports early", rounds, fewer, len(b.Items), around(all))
 }
 
 // around writes a duration as people say it.

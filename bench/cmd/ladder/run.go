@@ -40,7 +40,7 @@ and the Markdown with the date in their names.`,
 			return nil
 		}),
 	}
-	h.flags(cmd, 165*time.Second)
+	h.flags(cmd, 4*time.Minute)
 	cmd.Flags().BoolVar(&ceiling, "ceiling", true, "measure the bare C loop too when there is a C compiler")
 	return cmd
 }

@@ -98,6 +98,7 @@ func TestMeasurementFile(t *testing.T) {
 		"a median outside":           {"median: 0.99", "median: 1.03", "does not lie between low and high"},
 		"no interval":                {"low: 0.97", "low: 0", "does not lie between low and high"},
 		"no ratio that can be":       {"high: 1.02", "high: 21", "is no ratio"},
+		"within the noise floor":     {"low: 0.97, high: 1.02", "low: 0.98, high: 0.999", ""},
 		"a wish":                     {"verdict: cannot tell", "verdict: faster", `does not say "faster"`},
 		"an end that is 1 exactly":   {"high: 1.02, verdict: cannot tell", "high: 1, verdict: slower", `does not say "slower"`},
 		"a verdict of another kind":  {"verdict: cannot tell", "verdict: good", `the verdict is "good"`},
