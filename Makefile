@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help ladder compare peers scale mix guard workloads report where flame syscalls allocs stat wrong-turn \
+.PHONY: help ladder compare peers scale mix guard workloads report where flame syscalls allocs stat wrong-turn lab \
   docs docs-build docs-check docs-refresh docs-readmes exercise check hint watch play solution reset submit progress classroom \
   workshop-proof build run test race diff vet fmt lint cross fuzz soak ci clean
 
@@ -33,6 +33,7 @@ tool    = @[ -e $(bin)/ladder ] || echo "building the ladder command, which take
 
 # WORKLOAD, QUICK and ARGS (flags of the subcommand, see `ladder NAME --help`) pass through.
 on    = $(filter-out 0 no,$(1))
+off   = $(filter 0 no,$(1))
 flags = $(if $(WORKLOAD),--workload $(WORKLOAD)) $(ARGS)
 quick = $(if $(call on,$(QUICK)),--quick) $(flags)
 list  = $(subst $(comma), ,$(1))
@@ -92,6 +93,10 @@ workloads: ; $(tool) workloads
 ## wrong-turn NAME=router | what did not help; without NAME a list
 where flame syscalls allocs stat: ; $(tool) $@ $(call list,$(STAGE)) $(A) $(B) $(if $(call on,$(GUESS)),--guess) $(flags)
 wrong-turn: ; $(tool) $@ $(NAME) $(ARGS)
+
+## lab NAME=locks | a small question in half a minute; without NAME a list
+## lab NAME=locks GUESS=0 | without asking for a guess; also QUICK=1
+lab: ; $(tool) lab $(NAME) $(if $(call off,$(GUESS)),--guess=false) $(if $(call on,$(QUICK)),--quick) $(ARGS)
 
 ### Read
 ## docs | builds the site and serves it; STAGE=5: with that server

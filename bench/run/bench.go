@@ -91,6 +91,13 @@ func (b *Bench) Prepare() error {
 // CPUs are those that servers run on, once Prepare has chosen them.
 func (b *Bench) CPUs() []int { return b.place.Server }
 
+// Machine describes where this process runs.
+func Machine() results.Machine {
+	m := results.Machine{Go: runtime.Version(), LoadAverage: loadAverage(), CPUs: runtime.NumCPU()}
+	describe(&m)
+	return m
+}
+
 // Where says on which CPUs server and generator run, once Prepare has chosen them.
 func (b *Bench) Where() string {
 	var m results.Machine

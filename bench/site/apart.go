@@ -54,7 +54,7 @@ func (b *builder) rateTable() (string, error) {
 		ratio := ""
 		for _, x := range d.Ratios {
 			if x.Kind == results.Pair && x.Head == s.Name && x.Metric == results.ServerCPU {
-				ratio = spoken(x.Ratio, true)
+				ratio = spoken(x)
 			}
 		}
 		g.row(html.EscapeString(harness.ShortName(s.Name)), microseconds(r.ServerCPUMicros.Median), microseconds(r.P50Micros.Median), microseconds(r.P99Micros.Median), microseconds(r.P999Micros.Median), ratio)
@@ -81,7 +81,7 @@ func (b *builder) networkTable() (string, error) {
 			ratio := ""
 			for _, x := range d.Ratios {
 				if x.Kind == results.Pair && x.Workload == w.Name && x.Head == s.Name && x.Metric == results.RequestsPerSecond && strings.HasSuffix(x.Base, " over lo") && !strings.HasSuffix(s.Name, " over lo") {
-					ratio = spoken(x.Ratio, false)
+					ratio = spoken(x)
 				}
 			}
 			g.row(html.EscapeString(w.Name+", "+shortStage(s.Name)), console.Thousands(r.RequestsPerSecond.Median), ratio, microseconds(r.ServerCPUMicros.Median), html.EscapeString(string(r.Saturated)))
@@ -138,7 +138,7 @@ func (b *builder) machinesTable() (string, error) {
 			cell := "–"
 			for _, r := range d.Ratios {
 				if (r.Kind == results.Step || r.Kind == results.Target) && r.Metric == results.RequestsPerSecond && r.Head == s.head && r.Workload == s.workload {
-					cell = spoken(r.Ratio, false)
+					cell = spoken(r)
 				}
 			}
 			cells = append(cells, cell)

@@ -49,11 +49,11 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		html        func() (string, error)
 	}{
 		"figure": {1, 1, func() (string, error) {
-			f, err := b.results.figure(args[0])
+			f, err := b.figure(args[0])
 			return f.html(), err
 		}},
 		"verdict": {1, 1, func() (string, error) {
-			text, err := b.results.verdict(args[0])
+			text, err := b.verdict(args[0])
 			return `<span class="verdict">` + html.EscapeString(text) + `</span>`, err
 		}},
 		"cite":        {2, 6, func() (string, error) { return b.documents.cite(args[:len(args)-1], args[len(args)-1]) }},
@@ -70,6 +70,10 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"rate":        {0, 0, b.rateTable},
 		"network":     {0, 0, b.networkTable},
 		"machines":    {0, 0, b.machinesTable},
+		"lab":         {1, 1, func() (string, error) { return b.labTable(args[0]) }},
+		"predicted":   {2, 2, func() (string, error) { return b.predictedTable(args[0], args[1]) }},
+		"labs":        {0, 0, b.labList},
+		"gains":       {0, 0, b.gainsPicture},
 		"progression": {0, 0, b.progression},
 		"documents":   {0, 0, b.documentList},
 		"published":   {0, 0, b.publishedTable},

@@ -51,7 +51,7 @@ type page struct {
 type section struct{ id, heading, text string }
 
 // pageFiles are where the chapters lie.
-var pageFiles = []string{"docs/*.md", "docs/chapters/*.md", "docs/workshop/README.md"}
+var pageFiles = []string{"docs/*.md", "docs/chapters/*.md", "docs/workshop/README.md", "docs/labs/*.md"}
 
 // readPages reads all chapters, in their order. Files without properties, such
 // as docs/README.md, are none.
@@ -99,6 +99,8 @@ func readPage(root, name string) (*page, error) {
 	base := path.Base(name)
 	if base == "README.md" {
 		base = path.Base(path.Dir(name)) + ".md"
+	} else if path.Base(path.Dir(name)) == labsName {
+		base = "lab-" + base
 	}
 	p.out = strings.TrimSuffix(base, ".md") + ".html"
 	return p, nil
@@ -117,6 +119,7 @@ type builder struct {
 	documents *documents
 	tests     testNames
 	ablation  *ablation
+	labs      *labs
 	pages     []*page
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
@@ -153,6 +156,10 @@ func newBuilder(root string) (b *builder, err error) {
 	if b.ablation, err = readAblation(root); err != nil {
 		return nil, err
 	}
+	if b.labs, err = readLabs(root); err != nil {
+		return nil, err
+	}
+	b.documents.Published = append(b.documents.Published, b.labs.published()...)
 	b.pages, err = readPages(root)
 	return b, err
 }

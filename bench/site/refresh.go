@@ -23,12 +23,13 @@ type Refresh struct {
 	Only   []string      // of RefreshParts, others are none; all when empty
 	Rounds int           // of the ablation; 0: as many as fit into Time, at least 6
 	Time   time.Duration // for the ablation
+	Labs   []string      // to run; all when empty
 	Quick  bool          // short and noisy
 	Out    io.Writer
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, "ablation", "profiles"}
+var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, "ablation", "profiles", labsName}
 
 // peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k"
@@ -80,6 +81,8 @@ func (r *refreshing) part(name string) error {
 		return r.ablation()
 	case "profiles":
 		return r.profiles()
+	case labsName:
+		return r.labs()
 	}
 	if err := r.document(name, "run"); err != nil {
 		return err
@@ -101,7 +104,12 @@ func (r *refreshing) data(name string) string { return filepath.Join(r.root, "do
 
 // ladder runs a subcommand that leaves its files in r.work.
 func (r *refreshing) ladder(out io.Writer, args ...string) error {
-	cmd := exec.CommandContext(r.ctx, r.command, append(args, "--out", r.work)...)
+	return r.start(out, append(args, "--out", r.work)...)
+}
+
+// start runs a subcommand.
+func (r *refreshing) start(out io.Writer, args ...string) error {
+	cmd := exec.CommandContext(r.ctx, r.command, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.root, out, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if err := cmd.Run(); err != nil {

@@ -18,7 +18,7 @@ import (
 
 // layers are this module's packages from the bottom up. A package imports only from below its own layer.
 var layers = [][]string{
-	{"shared/netpoll", "shared/http1", "shared/testenv", "bench/stats", "bench/console", "bench/typecheck"},
+	{"shared/netpoll", "shared/http1", "shared/testenv", "bench/stats", "bench/console", "bench/typecheck", "bench/lab/input"},
 	{"shared/app"},
 	{"shared/serve", "bench/workload"},
 	{"shared/harness", "bench/load"},
@@ -28,6 +28,7 @@ var layers = [][]string{
 	{"bench/workshop/internal/witness"},
 	{"bench/workshop/internal/grade"},
 	{"bench/guard", "bench/profile", "bench/workshop"},
+	{"bench/lab", labs},
 	{"bench/site"}, // shows what profile recorded
 	{"bench/cmd/ladder"},
 }
@@ -92,8 +93,14 @@ func importsOf(file string) ([]string, error) {
 	return imported, nil
 }
 
+// labs stands for every package of a folder: one for each lab.
+const labs = "bench/labs"
+
 // layerOf is a package's place in layers, -1 if it has none.
 func layerOf(pkg string) int {
+	if path.Dir(pkg) == labs {
+		pkg = labs
+	}
 	return slices.IndexFunc(layers, func(layer []string) bool { return slices.Contains(layer, pkg) })
 }
 
@@ -147,6 +154,8 @@ func TestLayerRules(t *testing.T) {
 		{"shared/serve/serve.go", "shared/suite", false},
 		{"bench/workshop/check.go", "shared/suite", true},
 		{"bench/run/server.go", "shared/suite", false},
+		{"bench/labs/locks/locks.go", "shared/http1", true},
+		{"bench/lab/measure.go", "bench/site", false},
 		{"stage0-naive/conn.go", "shared/netpoll", true},
 		{"stage0-naive/stage_test.go", "shared/suite", true},
 		{"stage0-naive/conn.go", "stage1-reuseport", false},

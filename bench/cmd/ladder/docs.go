@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -162,10 +163,11 @@ func newDocsRefresh() *cobra.Command {
   network    stages 4 and 5 over loopback, veth pair and bridge (needs root)
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   profiles   where the CPU time of each stage goes: the table and the flame graphs
+  labs       the labs, a file for each; --lab names some
 
 The figures in README.md and in the stages' READMEs are written anew from them.
 
-Let nothing else run meanwhile. It takes about twenty minutes.`,
+Let nothing else run meanwhile. It takes about half an hour.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			for _, part := range r.Only {
 				if err := oneOf("part", part, site.RefreshParts...); err != nil {
@@ -179,6 +181,11 @@ Let nothing else run meanwhile. It takes about twenty minutes.`,
 			if err != nil {
 				return err
 			}
+			for _, name := range r.Labs {
+				if _, err := findLab(root, name); err != nil {
+					return err
+				}
+			}
 			command, err := os.Executable()
 			if err != nil {
 				return err
@@ -188,7 +195,8 @@ Let nothing else run meanwhile. It takes about twenty minutes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, shared, peers, rate, network, ablation, profiles")
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: "+strings.Join(site.RefreshParts, ", "))
+	f.StringSliceVar(&r.Labs, "lab", nil, "of the labs run these only")
 	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")
 	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")

@@ -65,6 +65,9 @@ func TestMistakesAreOneClearLine(t *testing.T) {
 		{[]string{"scale", "--workers", "2,1,2"}, "--workers 2 is there twice"},
 		{[]string{"peers", "--workload", "hello,hello"}, "workload hello is named twice"},
 		{[]string{"peers", "--workload", "helo"}, `there is no workload "helo"`},
+		{[]string{"lab", "lock"}, `there is no lab "lock": choose one of price, hops, `},
+		{[]string{"lab", "locks", "--rounds", "-1"}, "--rounds must be at least 1"},
+		{[]string{"docs", "refresh", "--lab", "lock"}, `there is no lab "lock"`},
 		{[]string{"merge"}, "no files given"},
 		{[]string{"merge", "/nonexistent"}, "no such file"},
 		{[]string{"report"}, "no files given"},
@@ -91,7 +94,7 @@ func TestExitCodes(t *testing.T) {
 		{"where", "--workload", "helo"}, {"where", "9"}, {"where", "--layout", "sideways"}, {"where", "--duration", "-1s"},
 		{"where", "--profiler", "both"}, {"where", "--profiler", "gdb"}, {"flame"}, {"flame", "1", "2", "3"}, {"flame", "3", "--admin", ":9090"},
 		{"flame", "--admin", ":9", "--profiler", "perf"}, {"stat", "9"}, {"allocs", "9"}, {"syscalls", "--workers", "-1"},
-		{"wrong-turn", "shortcut"}, {"wrong-turn", "router", "--rounds", "-1"},
+		{"wrong-turn", "shortcut"}, {"wrong-turn", "router", "--rounds", "-1"}, {"lab", "lock"}, {"lab", "locks", "--time", "0s"},
 		{"docs", "sing"}, {"docs", "refresh", "--only", "dust"}, {"docs", "serve", "9"},
 		{"workshop", "sing"}, {"workshop", "hint"}, {"workshop", "hint", "99"}, {"workshop", "check", "1", "--workload", "helo"}, {"workshop", "classroom"},
 	} {
@@ -150,6 +153,7 @@ func TestCompletion(t *testing.T) {
 		{"run --layout ", "split"},
 		{"workshop check ", "2\tconn-timer"},
 		{"wrong-turn ", "router"},
+		{"lab ", "locks\tWhat a lock costs"},
 	} {
 		out, err := execute(t, append([]string{"__complete"}, strings.Split(c.line, " ")...)...)
 		require.NoError(t, err)
@@ -170,7 +174,7 @@ func TestListsAndHelp(t *testing.T) {
 	out, err = execute(t, "--version")
 	require.NoError(t, err)
 	require.Contains(t, out, "ladder, commit ")
-	for _, sub := range []string{"run", "compare", "peers", "scale", "mix", "guard", "generators", "load", "merge", "report", "workloads", "serve", "docs", "workshop", "flame", "where", "syscalls", "allocs", "stat", "wrong-turn"} {
+	for _, sub := range []string{"run", "compare", "peers", "scale", "mix", "guard", "generators", "load", "merge", "report", "workloads", "serve", "docs", "workshop", "flame", "where", "syscalls", "allocs", "stat", "wrong-turn", "lab"} {
 		out, err = execute(t, sub, "--help")
 		require.NoError(t, err)
 		require.Contains(t, out, "ladder "+sub)

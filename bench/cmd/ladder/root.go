@@ -54,7 +54,7 @@ after: source <(ladder completion bash) (or zsh, fish, powershell).`,
 		commands  []*cobra.Command
 	}{
 		{measureGroup, "Measure", []*cobra.Command{newRun(), newCompare(), newPeers(), newScale(), newRate(), newNetwork(), newMix(), newGuard(), newGenerators(), newReport()}},
-		{lookGroup, "Look where the time goes", []*cobra.Command{newWhere(), newFlame(), newSyscalls(), newAllocs(), newStat(), newWrongTurn()}},
+		{lookGroup, "Look where the time goes", []*cobra.Command{newWhere(), newFlame(), newSyscalls(), newAllocs(), newStat(), newWrongTurn(), newLab()}},
 		{readGroup, "Read", []*cobra.Command{newDocs()}},
 		{workshopGroup, "Workshop", []*cobra.Command{newWorkshop()}},
 		{serveGroup, "Serve and drive by hand", []*cobra.Command{newServe(), newLoad(), newMerge(), newWorkloads()}},

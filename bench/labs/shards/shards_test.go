@@ -1,0 +1,97 @@
+package shards
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// ways in the order of lab.yaml; the first is the baseline.
+var ways = []struct {
+	name string
+	make func() table
+}{
+	{"rwmutex", func() table { return newLocked() }},
+	{"mutex", func() table { return newExclusive() }},
+	{"sync-map", func() table { return &library{} }},
+	{"shards", func() table { return newSharded() }},
+}
+
+// Goroutines that put, get and drop tokens of their own find what they left, and no others.
+func TestSame(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			m := w.make()
+			var all sync.WaitGroup
+			for g := range 4 {
+				all.Go(func() {
+					for i := range 500 {
+						token, s := fmt.Sprint(g, "-", i), &session{user: uint64(i)}
+						m.put(token, s)
+						if have, ok := m.get(token); !ok || have != s {
+							t.Errorf("%s is not what was put", token)
+						}
+						if i%3 == 0 {
+							m.drop(token)
+						}
+						if _, ok := m.get(token); ok == (i%3 == 0) {
+							t.Errorf("%s is there: %v", token, ok)
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}
+
+func BenchmarkShards(b *testing.B) {
+	const sessions = 10_000
+	tokens := make([]string, sessions)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64()) // 32 characters, as session cookies are
+	}
+	for _, c := range []struct {
+		name     string
+		cpus     int
+		requests int // look-ups between one session that ends and one that begins
+	}{{"alone", 1, 100}, {"looking-up", 2, 100}, {"coming-and-going", 2, 4}} {
+		b.Run(c.name, func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.cpus))
+			for _, w := range ways {
+				b.Run(w.name, func(b *testing.B) {
+					m := w.make()
+					for _, token := range tokens {
+						m.put(token, &session{user: 1})
+					}
+					var goroutines, users atomic.Uint64
+					b.ResetTimer()
+					b.RunParallel(func(pb *testing.PB) {
+						random := rand.New(rand.NewPCG(3, goroutines.Add(1)))
+						sum, n := uint64(0), 0
+						for pb.Next() {
+							token := tokens[random.Uint32N(sessions)]
+							if n++; n > c.requests {
+								n = 0
+								m.drop(token)
+								m.put(token, &session{user: 1})
+								continue
+							}
+							if s, ok := m.get(token); ok { // it may be gone for a moment
+								sum += s.user
+							}
+						}
+						users.Add(sum)
+					})
+					if b.N > 100 && users.Load() == 0 {
+						b.Fatal("nobody was found")
+					}
+				})
+			}
+		})
+	}
+}
