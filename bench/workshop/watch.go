@@ -12,12 +12,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-const (
-	// settleTime is how long after the last change a check begins: an editor writes a file in several steps.
-	settleTime = 200 * time.Millisecond
-	// emptyTries is how many times as long it is waited for a file that has nothing in it yet.
-	emptyTries = 10
-)
+// settleTime is how long after the last change a check begins: an editor writes a file in several steps.
+var settleTime = 200 * time.Millisecond
+
+// emptyTries is how many times as long it is waited for a file that has nothing in it yet.
+const emptyTries = 10
 
 // Watch runs an exercise's checks, without the common suite, whenever what is in its folder has changed, until ctx is
 // done. A change ends a check that is under way. On a terminal the keys h, n and q give a hint, go on to the next
