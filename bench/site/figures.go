@@ -23,9 +23,11 @@ var resultFiles = []string{"ladder.json", "ablation.json"}
 const (
 	splitName = "split" // stage0 and stage1 with a CPU for the generator alone
 	peersName = "peers" // servers of other libraries beside the stages
+
+	summitName = "summit" // what the parts of the summit bring
 )
 
-var namedFiles = []string{splitName, peersName}
+var namedFiles = []string{splitName, peersName, summitName}
 
 // results answers what chapters quote from the results files.
 type dataFiles struct {

@@ -121,6 +121,7 @@ type builder struct {
 	documents *documents
 	tests     testNames
 	ablation  *ablation
+	summit    *ablation
 	pages     []*page
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
@@ -155,6 +156,9 @@ func newBuilder(root string) (b *builder, err error) {
 		return nil, err
 	}
 	if b.ablation, err = readAblation(root); err != nil {
+		return nil, err
+	}
+	if b.summit, err = readSummit(root); err != nil {
 		return nil, err
 	}
 	b.pages, err = readPages(root)

@@ -21,17 +21,17 @@ import (
 // Refresh says what is to be measured anew, and how long.
 type Refresh struct {
 	Only   []string      // of RefreshParts, others are none; all when empty
-	Rounds int           // of the ablation; 0: as many as fit into Time, at least 6
-	Time   time.Duration // for the ablation
+	Rounds int           // of the ablation, and of the summit; 0: as many as fit into Time, at least 6
+	Time   time.Duration // for each of them
 	Quick  bool          // short and noisy
 	Out    io.Writer
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", splitName, peersName, "ablation", "profiles"}
+var RefreshParts = []string{"ladder", splitName, peersName, "ablation", summitName, "profiles"}
 
-// peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
-const peersWorkloads = "hello,pipelined,browser,json,body64k"
+// peersWorkloads are those on which chapter 9 shows stage5 and the summit beside other servers.
+const peersWorkloads = "hello,pipelined,browser,json,body64k,churn"
 
 // Run measures into docs/data of the repository at root. command is this
 // process's own program, which has the subcommands run, load and where.
@@ -73,7 +73,17 @@ func (r *refreshing) part(name string) error {
 	case peersName:
 		return r.document(name, "peers", "--workload", peersWorkloads)
 	case "ablation":
-		return r.ablation()
+		a, err := readAblation(r.root)
+		if err != nil {
+			return err
+		}
+		return r.ablation(a, name+".json")
+	case summitName:
+		a, err := readSummit(r.root)
+		if err != nil {
+			return err
+		}
+		return r.ablation(a, name+".json")
 	case "profiles":
 		return r.profiles()
 	}

@@ -206,6 +206,31 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds), nil
 }
 
+// summitTable shows what each part of the summit brings to the stage, and what they add up to: requests per second, and below
+// them CPU per request, on each workload.
+func (b *builder) summitTable() (string, error) {
+	of := b.results.named[summitName]
+	g := newGrid("numbers", append([]string{"beside stage5"}, summitWorkloads...)...)
+	for _, v := range b.summit.Variants {
+		cells := []string{html.EscapeString(v.Name)}
+		for _, c := range v.Compare {
+			speed, _, err := of.ratio(c.Workload, v.Name, c.With, "ratio")
+			if err != nil {
+				return "", err
+			}
+			cpu, _, err := of.ratio(c.Workload, v.Name, c.With, "cpu")
+			if err != nil {
+				return "", err
+			}
+			cells = append(cells, spoken(speed, false)+"<br>"+spoken(cpu, true))
+		}
+		g.row(cells...)
+	}
+	d := of.documents[0]
+	return g.String() + fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs; %d rounds.</p>`,
+		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds), nil
+}
+
 // peersTable is a server beside those of other libraries: its requests per
 // second to theirs, and what a request on the first workload costs each.
 func (b *builder) peersTable(stage string, workloads []string) (string, error) {
