@@ -69,7 +69,12 @@ func (b *Bench) lookIdle(ctx context.Context, s *harness.Server, w workload.Work
 // process is left when it returns.
 func (b *Bench) measure(ctx context.Context, item Item) (m results.Measurement, err error) {
 	m = results.Measurement{Server: item.Server.Name, Workload: item.Workload.Name}
-	s, err := Start(ctx, item.Server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
+	server, remove, err := WithFile(item.Server, item.Workload)
+	defer remove()
+	if err != nil {
+		return m, err
+	}
+	s, err := Start(ctx, server, b.place.Server, cmp.Or(item.Server.Workers, b.Workers))
 	if err != nil {
 		return m, err
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// ablation is bench/variants/ablation.yaml: stages with a part of their step taken back or put in,
+// ablation is bench/variants/ablation.yaml, or another file of that form: stages with a part of their step taken back or put in,
 // so that what the parts bring can be measured apart.
 type ablation struct {
-	Variants []variant `yaml:"variants"`
+	Variants []variant   `yaml:"variants"`
 	Also     []placement `yaml:"also"`
 }
 
@@ -44,9 +44,10 @@ type comparison struct {
 	With     string `yaml:"with"`
 }
 
-func readAblation(root string) (*ablation, error) {
+// readAblation reads a file of bench/variants, by its name without ".yaml".
+func readAblation(root, name string) (*ablation, error) {
 	a := &ablation{}
-	file := filepath.Join(root, "bench", "variants", "ablation.yaml")
+	file := filepath.Join(root, "bench", "variants", name+".yaml")
 	if err := readYAML(file, a); err != nil {
 		return nil, err
 	}
@@ -134,6 +135,11 @@ func (r *refreshing) ablation(a *ablation, file string) error {
 	for i := range all {
 		all[i].Name = strings.ReplaceAll(all[i].Name, "/", "") // in a key a slash stands between two servers
 	}
+	blocking, err := run.BuildBlocking(r.ctx, r.root, r.work)
+	if err != nil {
+		return err
+	}
+	all = append(all, blocking...)
 	if err := harness.BuildStages(r.ctx, r.root, r.work, stages); err != nil {
 		return err
 	}

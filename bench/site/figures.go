@@ -2,8 +2,10 @@ package site
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"html"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
@@ -24,10 +26,14 @@ const (
 	splitName = "split" // stage0 and stage1 with a CPU for the generator alone
 	peersName = "peers" // servers of other libraries beside the stages
 
+	elsewhereName = "elsewhere" // rows beside the ladder
+
 	summitName = "summit" // what the parts of the summit bring
 )
 
-var namedFiles = []string{splitName, peersName, summitName}
+const ablationName = "ablation" // one of resultFiles
+
+var namedFiles = []string{splitName, peersName, summitName, elsewhereName}
 
 // results answers what chapters quote from the results files.
 type dataFiles struct {
@@ -46,7 +52,11 @@ func readResults(root string, stages []string) (*dataFiles, error) {
 	}
 	for _, name := range namedFiles {
 		r.named[name] = &dataFiles{stages: stages}
-		if err := r.named[name].read(root, name+".json"); err != nil {
+		err := r.named[name].read(root, name+".json")
+		if later := name == summitName || name == elsewhereName; later && errors.Is(err, fs.ErrNotExist) {
+			continue // their tables say so
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -82,6 +92,13 @@ type figure struct {
 // html is the figure as it stands in a page.
 func (f figure) html() string {
 	return `<span class="figure" title="` + html.EscapeString(f.title) + `">` + html.EscapeString(f.text) + `</span>`
+}
+
+// has says whether a server stands in a document.
+func (r *dataFiles) has(server string) bool {
+	return slices.ContainsFunc(r.documents, func(d *results.Document) bool {
+		return slices.ContainsFunc(d.Servers, func(s results.Server) bool { return s.Name == server })
+	})
 }
 
 // server spells a short name out: "stage1" is the stage's folder, and

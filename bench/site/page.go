@@ -155,7 +155,7 @@ func newBuilder(root string) (b *builder, err error) {
 	if b.tests, err = readTests(root); err != nil {
 		return nil, err
 	}
-	if b.ablation, err = readAblation(root); err != nil {
+	if b.ablation, err = readAblation(root, ablationName); err != nil {
 		return nil, err
 	}
 	if b.summit, err = readSummit(root); err != nil {

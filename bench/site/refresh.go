@@ -21,14 +21,14 @@ import (
 // Refresh says what is to be measured anew, and how long.
 type Refresh struct {
 	Only   []string      // of RefreshParts, others are none; all when empty
-	Rounds int           // of the ablation, and of the summit; 0: as many as fit into Time, at least 6
+	Rounds int           // of the ablation, of the summit and elsewhere; 0: as many as fit into Time, at least 6
 	Time   time.Duration // for each of them
 	Quick  bool          // short and noisy
 	Out    io.Writer
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", splitName, peersName, "ablation", summitName, "profiles"}
+var RefreshParts = []string{"ladder", splitName, peersName, ablationName, summitName, elsewhereName, "profiles"}
 
 // peersWorkloads are those on which chapter 9 shows stage5 and the summit beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k,churn"
@@ -72,8 +72,8 @@ func (r *refreshing) part(name string) error {
 		return r.document(name, "compare", "0", "1", "--layout", "split")
 	case peersName:
 		return r.document(name, "peers", "--workload", peersWorkloads)
-	case "ablation":
-		a, err := readAblation(r.root)
+	case ablationName, elsewhereName:
+		a, err := readAblation(r.root, name)
 		if err != nil {
 			return err
 		}

