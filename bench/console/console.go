@@ -3,6 +3,7 @@
 package console
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -15,8 +16,9 @@ import (
 // Width is how wide text for people is, in columns.
 const Width = 80
 
-// Wrap breaks text between words, into lines of at most so many columns; those that go on begin with
-// hang, which is spaces. Line ends that are there stay, and a word that is too long is left whole.
+// Wrap breaks text between words, into lines of at most so many columns; those that go on begin
+// with hang, which is spaces. Line ends that are there stay, and a word that is too long is
+// left whole.
 func Wrap(text string, columns int, hang string) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for runewidth.StringWidth(line) > columns {
@@ -49,6 +51,29 @@ func Thousands[N int | int64 | uint64 | float64](n N) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
+}
+
+// Table writes rows in columns as wide as their widest cell: names on the left, in the first
+// column, and figures on the right of the others.
+func Table(out io.Writer, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
+		for i, cell := range row {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			if i == 0 {
+				line = runewidth.FillRight(cell, widths[0])
+			} else {
+				line += "  " + runewidth.FillLeft(cell, widths[i])
+			}
+		}
+		fmt.Fprintln(out, strings.TrimRight(line, " "))
+	}
 }
 
 // IsTerminal says whether out is a terminal.

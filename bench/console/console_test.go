@@ -24,6 +24,12 @@ func TestWrap(t *testing.T) {
 	require.Equal(t, "label:", Paragraph("label: ", "", ""))
 }
 
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	Table(&out, [][]string{{"", "one", "µs"}, {"name", "12.5"}, {"", "1", "–"}, {}})
+	require.Equal(t, "       one  µs\nname  12.5\n         1   –\n\n", out.String())
+}
+
 func TestNoTerminal(t *testing.T) {
 	require.Zero(t, Columns(&bytes.Buffer{}))
 	require.False(t, IsTerminal(&bytes.Buffer{}))

@@ -35,7 +35,7 @@ func Plan(b *run.Bench, base, head []run.Server) error {
 func EndToEnd(ctx context.Context, b *run.Bench) ([]Change, *results.Document, error) {
 	items := b.Items
 	d, err := b.Run(ctx)
-	found := slices.DeleteFunc(changes(d), func(c Change) bool { return !c.Ratio.Measured() })
+	found := changes(d)
 	if err != nil {
 		return found, d, err
 	}
@@ -56,12 +56,15 @@ func EndToEnd(ctx context.Context, b *run.Bench) ([]Change, *results.Document, e
 	if err != nil {
 		return found, d, err
 	}
-	return confirm(found, slices.DeleteFunc(changes(again), func(c Change) bool { return !c.Ratio.Measured() })), d, again.Failure()
+	return confirm(found, changes(again)), d, again.Failure()
 }
 
+// changes are those that were measured.
 func changes(d *results.Document) (out []Change) {
 	for _, r := range d.Ratios {
-		out = append(out, change(r))
+		if r.Ratio.Measured() {
+			out = append(out, change(r))
+		}
 	}
 	return out
 }

@@ -22,10 +22,10 @@ import (
 // Allocs lists the heap allocations per request of stages, by site, from a heap profile that misses
 // none. Several are put side by side; when no workload was asked for, every one follows that the
 // ladder promises to serve without an allocation from stage3 on. No stages means all.
-func Allocs(ctx context.Context, o Options, stages []string) error {
+func Allocs(ctx context.Context, o Options, stages []string) (*AllocTable, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	length := cmp.Or(o.Duration, allocLength)
 	var views []*allocView
@@ -33,19 +33,60 @@ func Allocs(ctx context.Context, o Options, stages []string) error {
 		o.Tell("recording %s on %s", server.Name, w.Name)
 		v, err := l.allocations(ctx, server, w, length)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		views = append(views, v)
 	}
 	if len(views) == 1 {
 		views[0].text(o.Out)
-		return nil
+		return newAllocTable(views), nil
 	}
 	allocTable(o.Out, views)
-	if o.Workload != "" {
-		return nil
+	if o.Workload == "" {
+		more, err := l.allocMatrix(ctx, o, servers, views)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, more...)
 	}
-	return l.allocMatrix(ctx, o, servers, views)
+	return newAllocTable(views), nil
+}
+
+// AllocTable is what stages allocate, as `ladder allocs` writes it as JSON.
+type AllocTable struct {
+	header
+	Runs []AllocRun `json:"runs"`
+}
+
+// AllocRun is what one server allocated for a request of one workload.
+type AllocRun struct {
+	Server   string      `json:"server"`
+	Workload string      `json:"workload"`
+	Requests int64       `json:"requests"`
+	Objects  float64     `json:"objects_per_request"`
+	Bytes    float64     `json:"bytes_per_request"`
+	Sites    []AllocSite `json:"sites"` // those with the most objects first
+}
+
+// AllocSite is one place that asks for memory.
+type AllocSite struct {
+	Where   string  `json:"where"`         // the function: not the runtime
+	Whom    string  `json:"for,omitempty"` // the nearest function of the project, when that is another one
+	Objects float64 `json:"objects_per_request"`
+	Bytes   float64 `json:"bytes_per_request"`
+}
+
+func newAllocTable(views []*allocView) *AllocTable {
+	t := &AllocTable{header: newHeader("allocs")}
+	for _, v := range views {
+		run := AllocRun{Server: v.server, Workload: v.workload, Requests: v.outcome.requests, Objects: v.all.objects, Bytes: v.all.bytes, Sites: []AllocSite{}}
+		for _, where := range sorted(v) {
+			a := v.sites[where]
+			run.Sites = append(run.Sites, AllocSite{where.where, where.whom, a.objects, a.bytes})
+		}
+		t.Runs = append(t.Runs, run)
+	}
+	return t
 }
 
 const allocLength = 500 * time.Millisecond
@@ -212,58 +253,53 @@ func (v *allocView) text(out io.Writer) {
 // allocTable shows several servers side by side, objects only.
 func allocTable(out io.Writer, views []*allocView) {
 	fmt.Fprintf(out, "Heap objects per request on %s, by site\n\n", views[0].workload)
-	row := func(name string, value func(*allocView) string) {
-		figures := ""
-		for _, v := range views {
-			figures += fmt.Sprintf("%6s ", value(v))
-		}
-		say(out, figures+" ", strings.Repeat(" ", 7*len(views)+3), name)
-	}
-	row("", func(v *allocView) string { return harness.ShortName(v.server) })
+	allocRow(out, "", views, func(v *allocView) string { return harness.ShortName(v.server) })
 	for _, where := range sorted(views...) {
-		row(where.String(), func(v *allocView) string { return count(v.sites[where].objects) })
+		allocRow(out, where.String(), views, func(v *allocView) string { return count(v.sites[where].objects) })
 	}
-	row("objects in all", func(v *allocView) string { return count(v.all.objects) })
-	row("bytes in all", func(v *allocView) string { return count(v.all.bytes) })
+	allocRow(out, "objects in all", views, (*allocView).objects)
+	allocRow(out, "bytes in all", views, func(v *allocView) string { return count(v.all.bytes) })
 	fmt.Fprintln(out)
 }
 
-// allocMatrix shows the sums for every workload that ought to need none. What
-// views already has is not measured again.
-func (l *lab) allocMatrix(ctx context.Context, o Options, servers []run.Server, views []*allocView) error {
-	out, tell := o.Out, o.Tell
+func (v *allocView) objects() string { return count(v.all.objects) }
+
+// allocRow is a figure of each server, and behind them what it is: names are long.
+func allocRow(out io.Writer, name string, views []*allocView, value func(*allocView) string) {
+	figures := ""
+	for _, v := range views {
+		figures += fmt.Sprintf("%6s ", value(v))
+	}
+	say(out, figures+" ", strings.Repeat(" ", 7*len(views)+3), name)
+}
+
+// allocMatrix shows the sums for every workload that ought to need none, and returns what it
+// measured for that: what views already has is not measured again.
+func (l *lab) allocMatrix(ctx context.Context, o Options, servers []run.Server, views []*allocView) (measured []*allocView, err error) {
 	const each = 100 * time.Millisecond // counts do not get better with time
-	sums := map[string][]amount{}
+	rows := map[string][]*allocView{views[0].workload: views}
 	for _, name := range frugal {
+		if rows[name] != nil {
+			continue
+		}
 		w, err := workload.ByName(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for i, server := range servers {
-			if name == views[i].workload {
-				sums[name] = append(sums[name], views[i].all)
-				continue
-			}
-			tell("recording %s on %s", server.Name, name)
+		for _, server := range servers {
+			o.Tell("recording %s on %s", server.Name, name)
 			v, err := l.allocations(ctx, server, w, each)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			sums[name] = append(sums[name], v.all)
+			rows[name] = append(rows[name], v)
+			measured = append(measured, v)
 		}
 	}
-	fmt.Fprintf(out, "Heap objects per request, by workload\n\n")
-	head := ""
-	for _, server := range servers {
-		head += fmt.Sprintf("%6s ", harness.ShortName(server.Name))
-	}
-	say(out, head, "", "")
+	fmt.Fprintf(o.Out, "Heap objects per request, by workload\n\n")
+	allocRow(o.Out, "", views, func(v *allocView) string { return harness.ShortName(v.server) })
 	for _, name := range frugal {
-		figures := ""
-		for _, a := range sums[name] {
-			figures += fmt.Sprintf("%6s ", count(a.objects))
-		}
-		say(out, figures+" ", "", name)
+		allocRow(o.Out, name, rows[name], (*allocView).objects)
 	}
-	return nil
+	return measured, nil
 }

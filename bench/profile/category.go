@@ -107,7 +107,8 @@ func decide(frames []frame) (found category, inside int) {
 		return rest, len(frames)
 	}
 	if len(frames) > 1 && frames[0].name == "runtime.memmove" && frames[1].name == "main.(*conn).respond" {
-		return bodyCopying, 2 // CopyBody is inlined there; perf cannot tell where in a function the caller of memmove is
+		// CopyBody is inlined there; perf cannot tell where in a function the caller of memmove is.
+		return bodyCopying, 2
 	}
 	inKernel := frames[0].kind == kernelCode
 	for i, f := range frames {

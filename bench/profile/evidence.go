@@ -99,11 +99,15 @@ func (x *experiment) look(ctx context.Context) error {
 
 // say prints a sentence, and row a line of a table.
 func (x *experiment) say(format string, args ...any) {
-	say(x.out, "  ", "    ", fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	x.said = append(x.said, text)
+	say(x.out, "  ", "    ", text)
 }
 
 func (x *experiment) row(format string, args ...any) {
-	fmt.Fprintln(x.out, strings.TrimRight("  "+fmt.Sprintf(format, args...), " "))
+	text := strings.TrimRight(fmt.Sprintf(format, args...), " ")
+	x.said = append(x.said, text)
+	fmt.Fprintln(x.out, "  "+text)
 }
 
 // showCategories gives the share of some categories and Amdahl's ceiling.

@@ -23,62 +23,73 @@ import (
 
 // Flame records a stage, or two and what differs, and writes a flame graph of times per request and
 // a pprof profile for each profiler (ProfilerBoth for all that work).
-func Flame(ctx context.Context, o Options, stages []string, profiler string) error {
+func Flame(ctx context.Context, o Options, stages []string, profiler string) (*FlameFiles, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s, err := newSampler(ctx, l, profiler, o.Duration, o.Tell)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.close()
 	sides, err := s.takeAll(ctx, servers, w, o.Tell)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return l.writeFlame(o.Out, sides)
 }
 
 // FlameOfRunning does the same for a server that runs already and that somebody else sends requests
 // to. Its admin listener is at address.
-func FlameOfRunning(ctx context.Context, o Options, address string) error {
+func FlameOfRunning(ctx context.Context, o Options, address string) (*FlameFiles, error) {
 	l, err := o.lab()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r, err := takeRunning(ctx, address, cmp.Or(o.Duration, goLength))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	return l.writeFlame(o.Out, [][]*record{{r}})
 }
 
+// FlameFiles is what was recorded and written, as `ladder flame` writes it as JSON: the table that
+// stands beside the graphs, of what sees most, and the files.
+type FlameFiles struct {
+	header
+	Where    *WhereTable `json:"where"`
+	Page     string      `json:"page"`
+	Profiles []string    `json:"profiles"` // for go tool pprof: of each server and profiler
+}
+
 // writeFlame writes the page and the profiles, and says what to do with them.
 // A side has a record for each source.
-func (l *lab) writeFlame(out io.Writer, sides [][]*record) error {
+func (l *lab) writeFlame(out io.Writer, sides [][]*record) (*FlameFiles, error) {
 	names := []string{}
 	for _, records := range sides {
 		names = append(names, harness.ShortName(records[0].server))
 	}
 	workload := sides[0][0].workload
-	newWhereTable(sides).text(out, console.Columns(out))
+	files := &FlameFiles{header: newHeader("flame"), Where: newWhereTable(sides)}
+	files.Where.text(out, console.Columns(out))
 	page := newPage(sides, run.Revision(l.root))
-	path := filepath.Join(l.out, fmt.Sprintf("flame-%s-%s.html", strings.Join(names, "-"), workload))
-	if err := writeFile(path, page.write); err != nil {
-		return err
+	files.Page = filepath.Join(l.out, fmt.Sprintf("flame-%s-%s.html", strings.Join(names, "-"), workload))
+	if err := writeFile(files.Page, page.write); err != nil {
+		return nil, err
 	}
-	fmt.Fprintf(out, "\n%s\n  open it in a browser\n", path)
+	fmt.Fprintf(out, "\n%s\n  open it in a browser\n", files.Page)
 	for _, records := range sides {
 		for _, r := range records {
 			path := filepath.Join(l.out, fmt.Sprintf("profile-%s-%s-%s.pb.gz", harness.ShortName(r.server), workload, r.tool()))
 			if err := writeFile(path, r.profile.Write); err != nil {
-				return err
+				return nil, err
 			}
+			files.Profiles = append(files.Profiles, path)
 			fmt.Fprintf(out, "%s\n  go tool pprof -http=: %s\n", path, path)
 		}
 	}
-	return nil
+	return files, nil
 }
 
 // tool is a word for the source, for the name of a file.

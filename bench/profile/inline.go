@@ -94,8 +94,8 @@ func (i *inliner) function(entry *dwarf.Entry) (f compiledFunction, err error) {
 	return f, err
 }
 
-// look fills in what is inside f. What cannot be read is left out.
-func (i *inliner) look(f *compiledFunction) {
+// readInside fills in what is inside f. What cannot be read is left out.
+func (i *inliner) readInside(f *compiledFunction) {
 	if f.read {
 		return
 	}
@@ -142,7 +142,7 @@ func (i *inliner) expand(address uint64, leaf bool, name string) []string {
 	if f == nil {
 		return []string{name}
 	}
-	i.look(f)
+	i.readInside(f)
 	out := []string{name}
 	for inside := f.inside; inside != nil; {
 		n := slices.IndexFunc(inside, func(f compiledFunction) bool { return f.has(pc) })

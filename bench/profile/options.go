@@ -90,6 +90,20 @@ func (o Options) lab() (*lab, error) {
 	return l, nil
 }
 
+// header begins each document that this package writes as JSON.
+type header struct {
+	Schema  string    `json:"schema"`
+	Version int       `json:"version"`
+	Created time.Time `json:"created"`
+}
+
+func newHeader(kind string) header {
+	return header{Schema: "qps-ladder/" + kind, Version: schemaVersion, Created: time.Now().UTC().Truncate(time.Second)}
+}
+
+// schemaVersion is that of all documents, as long as none has changed.
+const schemaVersion = 1
+
 // writeFile writes all of a file or nothing of it.
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".unfinished-*")

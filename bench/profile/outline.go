@@ -14,8 +14,9 @@ import (
 // the program does, and of the kernel which system call it is in, and whether
 // that is the receiver's side or the waking of a thread.
 type Outline struct {
-	About string           // what was recorded, in a line
-	Time  map[string]int64 // of each stack, in nanoseconds or events: "main.(*loop).run;netpoll.Send;[kernel] sendto"
+	About string // what was recorded, in a line
+	// Time is that of each stack, in nanoseconds or events: "main.(*loop).run;netpoll.Send;[kernel] sendto".
+	Time map[string]int64
 }
 
 // inKernel marks a frame of an outline that is the kernel's.

@@ -88,7 +88,7 @@ func TestStraceReportIsRead(t *testing.T) {
 `)
 	require.NoError(t, err)
 	require.Len(t, calls, 3)
-	require.Equal(t, straceCount{calls: 20668, errors: 69, share: 0.3383}, calls["recvfrom"])
+	require.Equal(t, straceCount{calls: 20668, share: 0.3383}, calls["recvfrom"])
 	require.Equal(t, int64(20523), calls["sendto"].calls)
 
 	_, err = parseStrace("")
@@ -104,10 +104,10 @@ func TestPerfStatIsRead(t *testing.T) {
 4711,,context-switches,1000,100.00,,
 `)
 	require.NoError(t, err)
-	require.Equal(t, statCounts{of: map[string]float64{"instructions": 123456789, "cycles": 82304526, "context-switches": 4711}}, counts)
+	require.Equal(t, statCounts{counts: map[string]float64{"instructions": 123456789, "cycles": 82304526, "context-switches": 4711}}, counts)
 
 	var out strings.Builder
-	statTable(&out, []*statView{{server: "stage3-native-parser", workload: "hello", requests: 1000, counts: counts}})
+	(&StatTable{Workload: "hello", Servers: []StatServer{counts.of("stage3-native-parser", 1000)}}).text(&out)
 	require.Contains(t, out.String(), "123457")
 	require.Contains(t, out.String(), "1.50", "instructions per cycle")
 	require.Contains(t, out.String(), "cache misses")
@@ -115,16 +115,16 @@ func TestPerfStatIsRead(t *testing.T) {
 	counts, err = parseStat("<not supported>,,instructions,0,100.00,,\n<not supported>,,cycles,0,100.00,,\n4711,,page-faults,1,100.00,,\n")
 	require.NoError(t, err)
 	out.Reset()
-	statTable(&out, []*statView{{server: "stage3-native-parser", workload: "hello", requests: 1000, counts: counts}})
+	(&StatTable{Workload: "hello", Servers: []StatServer{counts.of("stage3-native-parser", 1000)}}).text(&out)
 	require.Contains(t, out.String(), "no hardware counters")
 	require.NotContains(t, out.String(), "perf_event_paranoid")
 
 	// Without permission perf counts nothing that happens in the kernel, and says 0.
 	counts, err = parseStat("900,,instructions:u,1,100.00,,\n0,,context-switches:u,1,100.00,,\n0,,cpu-migrations:u,1,100.00,,\n46,,page-faults:u,1,100.00,,\n")
 	require.NoError(t, err)
-	require.Equal(t, statCounts{of: map[string]float64{"instructions": 900, "page-faults": 46}, userOnly: true}, counts)
+	require.Equal(t, statCounts{counts: map[string]float64{"instructions": 900, "page-faults": 46}, userOnly: true}, counts)
 	out.Reset()
-	statTable(&out, []*statView{{server: "stage3-native-parser", workload: "hello", requests: 1000, counts: counts}})
+	(&StatTable{Workload: "hello", Servers: []StatServer{counts.of("stage3-native-parser", 1000)}}).text(&out)
 	require.Contains(t, out.String(), "sudo sysctl kernel.perf_event_paranoid=1")
 	require.Regexp(t, `Not counted here:[^.]*context switches`, out.String())
 

@@ -102,8 +102,8 @@ func oneLine(text string) string {
 	return text
 }
 
-// tryPerf runs perf and returns its standard error: perf stat counts there, and what perf record prints
-// for its command is of no use.
+// tryPerf runs perf and returns its standard error: perf stat counts there, and what perf
+// record prints for its command is of no use.
 func tryPerf(ctx context.Context, args ...string) (string, error) {
 	out, err := harness.Run(ctx, harness.Command{Path: "perf", Args: args})
 	if err == nil {

@@ -164,7 +164,8 @@ func TestFlameGraphWithGoAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, told[0], "CPU profile of Go")
 	var out strings.Builder
-	require.NoError(t, l.writeFlame(&out, sides))
+	_, err = l.writeFlame(&out, sides)
+	require.NoError(t, err)
 	require.Contains(t, out.String(), "kernel: TCP send")
 	require.FileExists(t, filepath.Join(l.out, "flame-stage2-hello.html"))
 	b, err := os.ReadFile(filepath.Join(l.out, "profile-stage2-hello-go.pb.gz"))

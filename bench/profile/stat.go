@@ -11,32 +11,48 @@ import (
 	"strings"
 	"time"
 
-	"github.com/qps-ladder/qps-ladder/bench/run"
-	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
+// StatTable is what the CPU does for a request, server by server: what `ladder stat` writes as
+// JSON.
+type StatTable struct {
+	header
+	Workload string       `json:"workload"`
+	Servers  []StatServer `json:"servers"`
+}
+
+// StatServer is what perf stat counted of one server.
+type StatServer struct {
+	Server     string             `json:"server"`
+	Requests   int64              `json:"requests"`
+	PerRequest map[string]float64 `json:"per_request"` // by perf's name of the event; what could not be counted is missing
+	UserOnly   bool               `json:"user_only"`   // the kernel's part was not counted: perf may not look into it
+}
+
 // Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where
 // there are hardware counters, and what the kernel counts everywhere. No stages means all.
-func Stat(ctx context.Context, o Options, stages []string) error {
+func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 	if _, err := exec.LookPath("perf"); err != nil {
-		return errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
+		return nil, errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
 	}
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var views []*statView
+	t := &StatTable{header: newHeader("stat"), Workload: w.Name}
 	for _, server := range servers {
 		o.Tell("counting %s on %s", server.Name, w.Name)
-		v, err := l.stat(ctx, server, w, cmp.Or(o.Duration, statLength))
+		recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
+		drive, err := l.drive(ctx, server, w, cmp.Or(o.Duration, statLength), recorder)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		views = append(views, v)
+		t.Servers = append(t.Servers, recorder.counts.of(server.Name, drive.requests))
 	}
-	statTable(o.Out, views)
-	return nil
+	t.text(o.Out)
+	return t, nil
 }
 
 const statLength = time.Second
@@ -45,7 +61,7 @@ const statLength = time.Second
 var statEvents = []struct {
 	event, name string
 	hardware    bool
-	inKernel    bool // it happens in the kernel only: where that may not be looked into, perf counts none
+	inKernel    bool // and nowhere else: where that may not be looked into, perf counts none
 }{
 	{"instructions", "instructions", true, false},
 	{"cycles", "cycles", true, false},
@@ -58,27 +74,19 @@ var statEvents = []struct {
 	{"page-faults", "page faults", false, false},
 }
 
-// statView is what perf stat counted of one server.
-type statView struct {
-	server   string
-	workload string
-	requests int64
-	counts   statCounts
-}
-
 // statCounts is what perf stat printed.
 type statCounts struct {
-	of       map[string]float64 // by event; what could not be counted is missing
-	userOnly bool               // the kernel's part was not counted: perf may not look into it
+	counts   map[string]float64 // by event; what could not be counted is missing
+	userOnly bool
 }
 
-func (l *lab) stat(ctx context.Context, server run.Server, w workload.Workload, length time.Duration) (v *statView, err error) {
-	recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
-	o, err := l.drive(ctx, server, w, length, recorder)
-	if err != nil {
-		return nil, err
+// of divides the counts by the requests of a server.
+func (c statCounts) of(server string, requests int64) StatServer {
+	s := StatServer{Server: server, Requests: requests, PerRequest: map[string]float64{}, UserOnly: c.userOnly}
+	for event, n := range c.counts {
+		s.PerRequest[event] = n / float64(requests)
 	}
-	return &statView{server: server.Name, workload: w.Name, requests: o.requests, counts: recorder.counts}, nil
+	return s
 }
 
 // statRecorder runs perf stat beside a server.
@@ -107,7 +115,7 @@ func (r *statRecorder) finish(context.Context) error {
 // cannot be counted has a value in angle brackets; an event that ends in :u was
 // counted outside the kernel only.
 func parseStat(text string) (counts statCounts, err error) {
-	counts.of = map[string]float64{}
+	counts.counts = map[string]float64{}
 	known := false
 	for line := range strings.Lines(text) {
 		f := strings.Split(strings.TrimSpace(line), ",")
@@ -122,7 +130,7 @@ func parseStat(text string) (counts statCounts, err error) {
 			known = true
 			counts.userOnly = counts.userOnly || modifier == "u"
 			if v, err := strconv.ParseFloat(f[0], 64); err == nil && !(e.inKernel && modifier == "u") {
-				counts.of[event] = v
+				counts.counts[event] = v
 			}
 		}
 	}
@@ -132,43 +140,48 @@ func parseStat(text string) (counts statCounts, err error) {
 	return counts, nil
 }
 
-func statTable(out io.Writer, views []*statView) {
-	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n%-18s", views[0].workload, "")
-	for _, v := range views {
-		fmt.Fprintf(out, " %9s", harness.ShortName(v.server))
+// text prints the table, and what is missing in it.
+func (t *StatTable) text(out io.Writer) {
+	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n", t.Workload)
+	rows := [][]string{{""}}
+	for _, s := range t.Servers {
+		rows[0] = append(rows[0], harness.ShortName(s.Server))
 	}
-	fmt.Fprintln(out)
+	row := func(name string, value func(StatServer) string) {
+		cells := []string{name}
+		for _, s := range t.Servers {
+			cells = append(cells, value(s))
+		}
+		rows = append(rows, cells)
+	}
+	first := t.Servers[0].PerRequest
 	var missing []string
 	hardware := false
 	for _, e := range statEvents {
-		if _, ok := views[0].counts.of[e.event]; !ok {
+		if _, ok := first[e.event]; !ok {
 			missing = append(missing, e.name)
 			continue
 		}
 		hardware = hardware || e.hardware
-		fmt.Fprintf(out, "%-18s", e.name)
-		for _, v := range views {
-			n := v.counts.of[e.event] / float64(v.requests)
-			format := " %9.4f"
+		row(e.name, func(s StatServer) string {
+			n := s.PerRequest[e.event]
 			if n >= 10 {
-				format = " %9.0f"
+				return fmt.Sprintf("%.0f", n)
 			}
-			fmt.Fprintf(out, format, n)
-		}
-		fmt.Fprintln(out)
+			return fmt.Sprintf("%.4f", n)
+		})
 	}
-	if _, ok := views[0].counts.of["cycles"]; ok {
-		fmt.Fprintf(out, "%-18s", "instr. per cycle")
-		for _, v := range views {
-			fmt.Fprintf(out, " %9.2f", v.counts.of["instructions"]/v.counts.of["cycles"])
-		}
-		fmt.Fprintln(out)
+	if _, ok := first["cycles"]; ok {
+		row("instr. per cycle", func(s StatServer) string {
+			return fmt.Sprintf("%.2f", s.PerRequest["instructions"]/s.PerRequest["cycles"])
+		})
 	}
+	console.Table(out, rows)
 	if len(missing) == 0 {
 		return
 	}
 	fmt.Fprintln(out)
-	if views[0].counts.userOnly {
+	if t.Servers[0].UserOnly {
 		say(out, "", "  ", "What happens in the kernel is not counted, as perf may not look into it. All of it is after:")
 		fmt.Fprintln(out, "  sudo sysctl kernel.perf_event_paranoid=1")
 	}

@@ -21,9 +21,8 @@ type straceRecorder struct {
 
 // straceCount is what strace says of one system call.
 type straceCount struct {
-	calls  int64
-	errors int64
-	share  float64 // of the time that strace saw in system calls: its own cost is most of it
+	calls int64
+	share float64 // of the time that strace saw in system calls: its own cost is most of it
 }
 
 // newStraceRecorder tells in its error why there is none, and what to do.
@@ -74,11 +73,6 @@ func parseStrace(text string) (map[string]straceCount, error) {
 		c := straceCount{share: share / 100}
 		if c.calls, err = strconv.ParseInt(f[3], 10, 64); err != nil {
 			return nil, fmt.Errorf("what strace reports is not understood: %q", strings.TrimSpace(line))
-		}
-		if len(f) == 6 {
-			if c.errors, err = strconv.ParseInt(f[4], 10, 64); err != nil {
-				return nil, fmt.Errorf("what strace reports is not understood: %q", strings.TrimSpace(line))
-			}
 		}
 		out[f[len(f)-1]] = c
 	}

@@ -21,10 +21,10 @@ import (
 // Syscalls counts the system calls per request of stages: their own counters, beside them what
 // strace counts where it is installed, and for a single stage what perf saw where it is allowed. No
 // stages means all.
-func Syscalls(ctx context.Context, o Options, stages []string) error {
+func Syscalls(ctx context.Context, o Options, stages []string) (*CallTable, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	strace, err := newStraceRecorder(l.place.Own)
 	if err != nil {
@@ -40,17 +40,17 @@ func Syscalls(ctx context.Context, o Options, stages []string) error {
 		} else if errors.As(err, &no) {
 			o.Tell("perf's view is left out: %s", no.reason)
 		} else {
-			return err
+			return nil, err
 		}
 	}
 	if len(servers) == 1 {
 		o.Tell("counting %s on %s", servers[0].Name, w.Name)
 		v, err := l.countCalls(ctx, servers[0], w, cmp.Or(o.Duration, oneLength), strace, perf)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		v.text(o.Out)
-		return nil
+		return newCallTable(w.Name, v), nil
 	}
 	// At full speed, and then once more under strace, which is another pace.
 	var free, traced []*callView
@@ -58,19 +58,65 @@ func Syscalls(ctx context.Context, o Options, stages []string) error {
 		o.Tell("counting %s on %s", server.Name, w.Name)
 		v, err := l.countCalls(ctx, server, w, cmp.Or(o.Duration, eachLength), nil, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		free = append(free, v)
 		if strace == nil {
 			continue
 		}
 		if v, err = l.countCalls(ctx, server, w, cmp.Or(o.Duration, eachLength), strace, nil); err != nil {
-			return err
+			return nil, err
 		}
 		traced = append(traced, v)
 	}
 	callTable(o.Out, free, traced)
-	return nil
+	return newCallTable(w.Name, append(free, traced...)...), nil
+}
+
+// CallTable is how many system calls a request takes, as `ladder syscalls` writes it as JSON.
+type CallTable struct {
+	header
+	Workload string    `json:"workload"`
+	Runs     []CallRun `json:"runs"`
+}
+
+// CallRun is one run of one server. Calls are by name, and per request.
+type CallRun struct {
+	Server        string             `json:"server"`
+	Requests      int64              `json:"requests"`
+	Counters      map[string]float64 `json:"counters"`             // as the server counts them
+	Strace        map[string]float64 `json:"strace,omitempty"`     // as strace does, whose presence slows the server down
+	PerfShare     map[string]float64 `json:"perf_share,omitempty"` // of perf's samples in the calls that the server counts
+	ReadsInVain   float64            `json:"reads_in_vain"`
+	EventsPerWait float64            `json:"events_per_wait"`
+	Handoffs      float64            `json:"handoffs"` // to another thread
+}
+
+func newCallTable(workload string, views ...*callView) *CallTable {
+	t := &CallTable{header: newHeader("syscalls"), Workload: workload}
+	for _, v := range views {
+		run := CallRun{
+			Server: v.server, Requests: v.outcome.requests, Counters: map[string]float64{},
+			ReadsInVain: v.readsInVain(), EventsPerWait: v.eventsPerWait(), Handoffs: v.handoffs(),
+		}
+		for name, n := range v.own {
+			run.Counters[name] = v.perRequest(n)
+		}
+		if v.strace != nil {
+			run.Strace = map[string]float64{}
+			for name, c := range v.strace {
+				run.Strace[name] = v.perRequest(c.calls)
+			}
+		}
+		if v.perf != nil {
+			run.PerfShare = map[string]float64{}
+			for _, c := range harness.SystemCalls {
+				run.PerfShare[c.Name()] = v.perf.share(c.Name())
+			}
+		}
+		t.Runs = append(t.Runs, run)
+	}
+	return t
 }
 
 // One stage is looked at for longer, so that perf's samples are enough to compare.
@@ -89,10 +135,38 @@ type callView struct {
 	server   string
 	workload string
 	outcome  outcome
-	queued   int64 // calls for connections that may wait to be accepted when counting begins and ends
+	queued   int64 // calls for connections that wait to be accepted at both ends of the counting
 	own      map[string]int64
 	strace   map[string]straceCount // nil without
 	perf     *perfCalls             // nil without
+}
+
+func (v *callView) perRequest(calls int64) float64 {
+	return float64(calls) / float64(v.outcome.requests)
+}
+
+// all is the number of all calls that the server counts.
+func (v *callView) all() (sum int64) {
+	for _, n := range v.own {
+		sum += n
+	}
+	return sum
+}
+
+// allTraced is how often strace saw those calls.
+func (v *callView) allTraced() (sum int64) {
+	for _, c := range harness.SystemCalls {
+		sum += v.strace[c.Name()].calls
+	}
+	return sum
+}
+
+func (v *callView) readsInVain() float64 { return v.outcome.perRequest("read_agains") }
+func (v *callView) handoffs() float64    { return v.outcome.perRequest("handoffs") }
+
+func (v *callView) eventsPerWait() float64 {
+	total := v.outcome.counters.Total
+	return float64(total.Events) / math.Max(1, float64(total.EpollWaits))
 }
 
 // countCalls drives a server once while all look on. strace and perf may be nil.
@@ -210,6 +284,11 @@ func (p *perfCalls) inCalls() (sum int64) {
 	return sum
 }
 
+// share is the part of those samples that lie in one of them.
+func (p *perfCalls) share(name string) float64 {
+	return float64(p.samples[name]) / math.Max(1, float64(p.inCalls()))
+}
+
 // waitCall is the one that may wait: time in it is not time lost.
 const waitCall = "epoll_pwait"
 
@@ -230,39 +309,35 @@ func (v *callView) straceShare(name string) string {
 
 // text shows one run from all sides.
 func (v *callView) text(out io.Writer) {
-	requests := float64(v.outcome.requests)
 	fmt.Fprintf(out, "System calls of %s on %s, per request; %s requests\n\n", harness.ShortName(v.server), v.workload, console.Thousands(v.outcome.requests))
-	fmt.Fprintf(out, "%-16s %12s", "", "its counters")
+	rows := [][]string{{"", "its counters"}}
+	add := func(i int, cells ...string) { rows[i] = append(rows[i], cells...) }
 	if v.strace != nil {
-		fmt.Fprintf(out, " %8s %12s", "strace", "strace: time")
+		add(0, "strace", "strace: time")
 	}
 	if v.perf != nil {
-		fmt.Fprintf(out, " %10s %13s", "perf: time", "perf: samples")
+		add(0, "perf: time", "perf: samples")
 	}
-	fmt.Fprintln(out)
-	var sum, traced int64
+	var traced int64
 	for _, c := range harness.SystemCalls {
-		n := v.own[c.Name()]
-		if n == 0 {
+		name := c.Name()
+		if v.own[name] == 0 {
 			continue // strace may have seen the runtime make some
 		}
-		sum += n
-		traced += v.strace[c.Name()].calls
-		fmt.Fprintf(out, "%-16s %12.3f", c.Name(), float64(n)/requests)
+		traced += v.strace[name].calls
+		rows = append(rows, []string{name, fmt.Sprintf("%.3f", v.perRequest(v.own[name]))})
 		if v.strace != nil {
-			fmt.Fprintf(out, " %8.3f %12s", float64(v.strace[c.Name()].calls)/requests, v.straceShare(c.Name()))
+			add(len(rows)-1, fmt.Sprintf("%.3f", v.perRequest(v.strace[name].calls)), v.straceShare(name))
 		}
 		if v.perf != nil {
-			share := float64(v.perf.samples[c.Name()]) / math.Max(1, float64(v.perf.inCalls()))
-			fmt.Fprintf(out, " %10s %13s", percent(share), console.Thousands(v.perf.samples[c.Name()]))
+			add(len(rows)-1, percent(v.perf.share(name)), console.Thousands(v.perf.samples[name]))
 		}
-		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "%-16s %12.3f", "all of these", float64(sum)/requests)
+	rows = append(rows, []string{"all of these", fmt.Sprintf("%.3f", v.perRequest(v.all()))})
 	if v.strace != nil {
-		fmt.Fprintf(out, " %8.3f", float64(traced)/requests)
+		add(len(rows)-1, fmt.Sprintf("%.3f", v.perRequest(traced)))
 	}
-	fmt.Fprintln(out)
+	console.Table(out, rows)
 	notes := v.notes()
 	if len(notes) > 0 {
 		fmt.Fprintln(out)
@@ -355,51 +430,41 @@ func (v *callView) surplus() (out []string) {
 // callTable shows several servers side by side, by their own counters.
 // traced, where there is strace, are further runs of the same.
 func callTable(out io.Writer, views, traced []*callView) {
-	fmt.Fprintf(out, "System calls per request on %s, by the servers' own counters\n\n%-22s", views[0].workload, "")
+	fmt.Fprintf(out, "System calls per request on %s, by the servers' own counters\n\n", views[0].workload)
+	rows := [][]string{{""}}
 	for _, v := range views {
-		fmt.Fprintf(out, " %8s", harness.ShortName(v.server))
+		rows[0] = append(rows[0], harness.ShortName(v.server))
 	}
-	fmt.Fprintln(out)
 	row := func(name string, views []*callView, value func(*callView) float64) {
-		fmt.Fprintf(out, "%-22s", name)
+		cells := []string{name}
 		for _, v := range views {
 			if n := value(v); n == 0 {
-				fmt.Fprintf(out, " %8s", "–")
+				cells = append(cells, "–")
 			} else {
-				fmt.Fprintf(out, " %8.3f", n)
+				cells = append(cells, fmt.Sprintf("%.3f", n))
 			}
 		}
-		fmt.Fprintln(out)
+		rows = append(rows, cells)
 	}
+	space := func() { rows = append(rows, nil) }
 	for _, c := range harness.SystemCalls {
 		if slices.ContainsFunc(views, func(v *callView) bool { return v.own[c.Name()] > 0 }) {
-			row(c.Name(), views, func(v *callView) float64 { return float64(v.own[c.Name()]) / float64(v.outcome.requests) })
+			row(c.Name(), views, func(v *callView) float64 { return v.perRequest(v.own[c.Name()]) })
 		}
 	}
-	all := func(v *callView) float64 {
-		var sum int64
-		for _, n := range v.own {
-			sum += n
-		}
-		return float64(sum) / float64(v.outcome.requests)
-	}
+	all := func(v *callView) float64 { return v.perRequest(v.all()) }
 	row("all", views, all)
-	fmt.Fprintln(out)
-	row("reads in vain", views, func(v *callView) float64 { return v.outcome.perRequest("read_agains") })
-	row("events per wait", views, func(v *callView) float64 {
-		return float64(v.outcome.counters.Total.Events) / math.Max(1, float64(v.outcome.counters.Total.EpollWaits))
-	})
-	row("thread hand-offs", views, func(v *callView) float64 { return v.outcome.perRequest("handoffs") })
+	space()
+	row("reads in vain", views, (*callView).readsInVain)
+	row("events per wait", views, (*callView).eventsPerWait)
+	row("thread hand-offs", views, (*callView).handoffs)
 	if len(traced) > 0 {
-		fmt.Fprintln(out)
+		space()
 		row("traced: all, counters", traced, all)
-		row("traced: all, strace", traced, func(v *callView) float64 {
-			var sum int64
-			for _, c := range harness.SystemCalls {
-				sum += v.strace[c.Name()].calls
-			}
-			return float64(sum) / float64(v.outcome.requests)
-		})
+		row("traced: all, strace", traced, func(v *callView) float64 { return v.perRequest(v.allTraced()) })
+	}
+	console.Table(out, rows)
+	if len(traced) > 0 {
 		fmt.Fprintln(out)
 		agree := true
 		for _, v := range traced {

@@ -14,10 +14,10 @@ import (
 
 // measure puts the change to the test with the bench's own method, and says what
 // came of it.
-func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
+func (x *experiment) measure(ctx context.Context, b *run.Bench) (d *results.Document, verdict []string, err error) {
 	workloads, err := x.turn.workloads()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	for _, w := range workloads {
 		if len(x.turn.Parts) == 0 {
@@ -33,15 +33,15 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
 			x.tell("round %d of %d, %s left", p.Round, p.Rounds, p.Left.Round(1e9))
 		}
 	}
-	d, err := b.Run(ctx)
+	d, err = b.Run(ctx)
 	switch {
 	case run.Ended(err):
-		return errors.New("stopped: too little was measured to say anything")
+		return nil, nil, errors.New("stopped: too little was measured to say anything")
 	case err != nil:
-		return err
+		return nil, nil, err
 	}
 	if err := d.Failure(); err != nil {
-		return err
+		return nil, nil, err
 	}
 	fmt.Fprintf(x.out, "Measured in %d rounds, all of it in each\n", d.Method.Rounds)
 	x.row("%-9s %-27s %-19s %s", "workload", "", "requests per second", "server CPU")
@@ -54,12 +54,13 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) error {
 		x.row("%-9s %-27s %-19s %s", r.Workload, r.Head+" / "+x.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
 	}
 	fmt.Fprintln(x.out)
-	for _, line := range x.verdict(d, workloads) {
+	verdict = x.verdict(d, workloads)
+	for _, line := range verdict {
 		x.say("%s", line)
 	}
 	fmt.Fprintln(x.out)
 	x.paragraph("To remember", x.turn.Lesson)
-	return nil
+	return d, verdict, nil
 }
 
 // shortBase keeps the column narrow: a server against itself says so already.
@@ -101,7 +102,7 @@ func find(ratios []results.Ratio, head, base, workload string, metric results.Me
 	return results.Ratio{}
 }
 
-// effect says what a ratio of CPU time or of speed means for the change.
+// effect says what a ratio of CPU time or of throughput means for the change.
 type effect string
 
 const (
@@ -132,19 +133,19 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 	if len(x.turn.Parts) > 0 {
 		return x.verdictOfParts(d, workloads[0])
 	}
-	var speed, cpu results.Ratio // of the first workload, which is the one that the turn is about
+	var throughput, cpu results.Ratio // of the first workload, which is the one that the turn is about
 	for i, w := range workloads {
 		s := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.RequestsPerSecond)
 		c := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.ServerCPU)
 		lines = append(lines, fmt.Sprintf("%s: requests per second: %s; server CPU: %s", w.Name, judgeRatio(s), judgeRatio(c)))
 		if i == 0 {
-			speed, cpu = s, c
+			throughput, cpu = s, c
 		}
 	}
 	lines = append(lines, noiseLine(d))
 	expected := map[string]effect{expectSame: same, expectWorse: worse}[x.turn.Expect]
-	found := []effect{judgeRatio(speed), judgeRatio(cpu)}
-	within := abs(speed.Ratio.Median-1) <= noiseOf(d, results.RequestsPerSecond) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.ServerCPU)
+	found := []effect{judgeRatio(throughput), judgeRatio(cpu)}
+	within := abs(throughput.Ratio.Median-1) <= noiseOf(d, results.RequestsPerSecond) && abs(cpu.Ratio.Median-1) <= noiseOf(d, results.ServerCPU)
 	switch {
 	case expected == same && found[0] == same && found[1] == same:
 		lines = append(lines, "That is what was to be expected.")
@@ -159,7 +160,7 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 }
 
 // verdictOfParts goes by the CPU time, which tells smaller differences than the
-// speed does.
+// throughput does.
 func (x *experiment) verdictOfParts(d *results.Document, w workload.Workload) (lines []string) {
 	cpu := func(head string) results.Ratio {
 		return find(d.Ratios, head, x.changed.Name, w.Name, results.ServerCPU)

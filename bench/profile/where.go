@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
@@ -52,9 +51,7 @@ func Where(ctx context.Context, o Options, stages []string, profiler string, gue
 // WhereTable is where the time goes, by server and category: what `ladder where`
 // writes as JSON.
 type WhereTable struct {
-	Schema   string        `json:"schema"`
-	Version  int           `json:"version"`
-	Created  time.Time     `json:"created"`
+	header
 	Workload string        `json:"workload"`
 	Source   string        `json:"source"`
 	Servers  []WhereServer `json:"servers"`
@@ -78,11 +75,6 @@ type WhereRow struct {
 	Error     float64 `json:"error"`   // of the share, two standard errors
 }
 
-const (
-	whereSchema  = "qps-ladder/where"
-	whereVersion = 1
-)
-
 // ReadWhere reads a table that `ladder where` has written.
 func ReadWhere(path string) (*WhereTable, error) {
 	b, err := os.ReadFile(path)
@@ -93,15 +85,15 @@ func ReadWhere(path string) (*WhereTable, error) {
 	if err := json.Unmarshal(b, t); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if t.Schema != whereSchema || t.Version != whereVersion {
-		return nil, fmt.Errorf("%s: schema %q version %d is not understood, only %s version %d", path, t.Schema, t.Version, whereSchema, whereVersion)
+	if want := newHeader("where"); t.Schema != want.Schema || t.Version != want.Version {
+		return nil, fmt.Errorf("%s: schema %q version %d is not understood, only %s version %d", path, t.Schema, t.Version, want.Schema, want.Version)
 	}
 	return t, nil
 }
 
 // newWhereTable makes the table of what sees most on each side.
 func newWhereTable(sides [][]*record) *WhereTable {
-	t := &WhereTable{Schema: whereSchema, Version: whereVersion, Created: time.Now().UTC().Truncate(time.Second)}
+	t := &WhereTable{header: newHeader("where")}
 	for _, records := range sides {
 		r := records[len(records)-1]
 		t.Workload, t.Source = r.workload, r.source

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -86,34 +87,36 @@ func readTurns(root string) ([]wrongTurn, error) {
 // WrongTurns are the names that WrongTurn takes, in their order.
 func WrongTurns() []string { return slices.Clone(turnOrder) }
 
-// ListWrongTurns prints each of them with what it changes.
-func ListWrongTurns(out io.Writer) error {
+// ListWrongTurns prints each of them with what it changes, and returns the same by name.
+func ListWrongTurns(out io.Writer) (titles map[string]string, err error) {
 	root, err := harness.FindRoot()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, err := readTurns(root)
+	titles = map[string]string{}
 	for _, t := range all {
+		titles[t.Name] = t.Title
 		say(out, fmt.Sprintf("%-15s ", t.Name), strings.Repeat(" ", 16), t.Title)
 	}
-	return err
+	return titles, err
 }
 
 // WrongTurn builds a stage with a change that looks right and is not, shows what a profile says
 // beforehand, and measures it against the original. The workloads are those of the turn. rounds may
 // be 0: as many as fit into limit.
-func WrongTurn(ctx context.Context, o Options, name string, rounds int, limit time.Duration) error {
+func WrongTurn(ctx context.Context, o Options, name string, rounds int, limit time.Duration) (*TurnResult, error) {
 	l, err := o.lab()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, err := readTurns(l.root)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	i := slices.IndexFunc(all, func(t wrongTurn) bool { return t.Name == name })
 	if i < 0 {
-		return fmt.Errorf("there is no wrong turn %q: choose one of %s", name, strings.Join(turnOrder, ", "))
+		return nil, fmt.Errorf("there is no wrong turn %q: choose one of %s", name, strings.Join(turnOrder, ", "))
 	}
 	x := experiment{turn: all[i], lab: l, out: o.Out, tell: o.Tell, seconds: o.Duration}
 	b := &run.Bench{
@@ -121,6 +124,17 @@ func WrongTurn(ctx context.Context, o Options, name string, rounds int, limit ti
 		Generator: run.Embedded, Command: l.command, Seed: uint64(time.Now().UnixNano()),
 	}
 	return x.run(ctx, b)
+}
+
+// TurnResult is what came of a wrong turn, as `ladder wrong-turn` writes it as JSON.
+type TurnResult struct {
+	header
+	Name     string            `json:"name"`
+	Title    string            `json:"title"`
+	Expect   string            `json:"expect"`   // "same", "worse" or "adds up"
+	Evidence []string          `json:"evidence"` // what could be seen beforehand, line by line
+	Verdict  []string          `json:"verdict"`  // what came of it, and whether that was to be expected
+	Run      *results.Document `json:"run"`      // in the form of `ladder compare`
 }
 
 // experiment is one wrong turn under way.
@@ -135,13 +149,14 @@ type experiment struct {
 	stage   string // folder of the stage
 	base    run.Server
 	changed run.Server   // with all edits
+	said    []string     // what say and row have printed
 	single  []run.Server // for each part, the stage with that part and without the others
 }
 
-func (x *experiment) run(ctx context.Context, b *run.Bench) error {
+func (x *experiment) run(ctx context.Context, b *run.Bench) (*TurnResult, error) {
 	var err error
 	if x.folder, err = os.MkdirTemp("", "ladder-turn-"); err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(x.folder)
 	t := x.turn
@@ -152,19 +167,21 @@ func (x *experiment) run(ctx context.Context, b *run.Bench) error {
 	}
 	x.tell("building")
 	if err := x.build(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintln(x.out, "What can be seen beforehand")
 	if t.Benchmark != nil {
 		if err := x.bench(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := x.look(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintln(x.out)
-	return x.measure(ctx, b)
+	result := &TurnResult{header: newHeader("wrong-turn"), Name: t.Name, Title: t.Title, Expect: t.Expect, Evidence: x.said}
+	result.Run, result.Verdict, err = x.measure(ctx, b)
+	return result, err
 }
 
 // paragraph prints a text with what it is about.

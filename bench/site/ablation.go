@@ -71,7 +71,12 @@ func readYAML(path string, to any) error {
 	if err != nil {
 		return err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(b))
+	return decodeYAML(path, b, to)
+}
+
+// decodeYAML reads text of the file at path, which has no fields but those of to.
+func decodeYAML(path string, text []byte, to any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(to); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -128,34 +133,29 @@ func (r *refreshing) ablation(a *ablation, file string) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "building %d stages and %d variants\n", len(stages), len(a.Variants))
-	all, err := run.BuildPeers(r.ctx, r.root, r.work)
+	all, err := run.BuildStages(r.ctx, r.root, r.work, stages)
 	if err != nil {
 		return err
-	}
-	for i := range all {
-		all[i].Name = strings.ReplaceAll(all[i].Name, "/", "") // in a key a slash stands between two servers
 	}
 	blocking, err := run.BuildBlocking(r.ctx, r.root, r.work)
 	if err != nil {
 		return err
 	}
 	all = append(all, blocking...)
-	if err := harness.BuildStages(r.ctx, r.root, r.work, stages); err != nil {
+	peers, err := run.BuildPeers(r.ctx, r.root, r.work)
+	if err != nil {
 		return err
 	}
-	for _, s := range stages {
-		all = append(all, run.Server{Name: s, Path: filepath.Join(r.work, s), Admin: true})
+	for _, p := range peers {
+		p.Name = strings.ReplaceAll(p.Name, "/", "") // in a key a slash stands between two servers
+		all = append(all, p)
 	}
 	for _, v := range a.Variants {
-		source, err := v.Source(r.ctx, r.root)
+		s, err := run.BuildVariant(r.ctx, r.root, r.work, v.Variant)
 		if err != nil {
 			return err
 		}
-		path, err := source.Build(r.ctx, r.work)
-		if err != nil {
-			return err
-		}
-		all = append(all, run.Server{Name: v.Name, Path: path, Args: v.Args, Admin: true})
+		all = append(all, s)
 	}
 
 	bench := &run.Bench{
@@ -169,35 +169,36 @@ func (r *refreshing) ablation(a *ablation, file string) error {
 		bench.Warmup, bench.Duration = 60*time.Millisecond, 150*time.Millisecond
 	}
 	names := dataFiles{stages: stages}
-	put := func(name, on string) error {
+	put := func(name, on string) (server run.Server, err error) {
 		name = names.server(name)
 		i := slices.IndexFunc(all, func(s run.Server) bool { return s.Name == name })
 		if i < 0 {
-			return fmt.Errorf("%s: there is no server %q", file, name)
+			return server, fmt.Errorf("%s: there is no server %q", file, name)
 		}
 		w, err := workload.ByName(on)
 		if err != nil {
-			return err
+			return server, err
 		}
 		if !slices.ContainsFunc(bench.Items, func(i run.Item) bool { return i.Server.Name == name && i.Workload.Name == on }) {
 			bench.Items = append(bench.Items, run.Item{Server: all[i], Workload: w})
 		}
-		return nil
+		return all[i], nil
 	}
 	for _, v := range a.Variants {
 		for _, c := range v.Compare {
-			for _, name := range []string{c.With, v.Name} {
-				if err := put(name, c.Workload); err != nil {
-					return err
-				}
+			base, err := put(c.With, c.Workload)
+			if err != nil {
+				return err
 			}
-			for _, metric := range []results.Metric{results.RequestsPerSecond, results.ServerCPU} {
-				bench.Ratios = append(bench.Ratios, results.Ratio{Kind: results.Pair, Workload: c.Workload, Metric: metric, Head: v.Name, Base: names.server(c.With)})
+			head, err := put(v.Name, c.Workload)
+			if err != nil {
+				return err
 			}
+			bench.Compare(results.Pair, c.Workload, head, base, results.RequestsPerSecond, results.ServerCPU)
 		}
 	}
 	for _, item := range a.Also {
-		if err := put(item.Server, item.Workload); err != nil {
+		if _, err := put(item.Server, item.Workload); err != nil {
 			return err
 		}
 	}

@@ -56,8 +56,9 @@ func prune(root string) error {
 	return nil
 }
 
-// writeData writes JSON that is short and yet can be compared line by line. What is zero or empty is
-// left out, which is read as the same; fractions have six digits; an element of a list is a line.
+// writeData writes JSON that is short and yet can be compared line by line. What is zero or
+// empty is left out, which is read as the same; fractions have six digits; an element of a list
+// is a line.
 func writeData(v any, path string) error {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -110,7 +110,8 @@ func (b *builder) diagram(name, caption string) (string, error) {
 	}
 	var lines []string
 	for line := range strings.Lines(string(svg)) {
-		// An empty line would end the HTML block in Markdown, and so would an indented one begin code.
+		// An empty line would end the HTML block in Markdown, and so would an indented one
+		// begin code.
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "<?xml") {
 			lines = append(lines, line)
 		}

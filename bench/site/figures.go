@@ -77,8 +77,8 @@ func (r *dataFiles) read(root, file string) error {
 	return nil
 }
 
-// apart finds the file that a key begins with, and the rest of the key.
-func (r *dataFiles) apart(key string) (of *dataFiles, rest string) {
+// fileOf finds the file that a key begins with, and the rest of the key.
+func (r *dataFiles) fileOf(key string) (of *dataFiles, rest string) {
 	name, rest, _ := strings.Cut(key, ".")
 	return r.named[name], rest
 }
@@ -147,7 +147,7 @@ func (r *dataFiles) with(workload string, servers ...string) (*results.Document,
 // A further ".short" leaves the interval out, ".percent" writes a ratio as a
 // change in percent, ".interval" gives a metric its interval.
 func (r *dataFiles) figure(key string) (figure, error) {
-	if of, rest := r.apart(key); of != nil {
+	if of, rest := r.fileOf(key); of != nil {
 		return of.figure(rest)
 	}
 	parts := strings.Split(key, ".")
@@ -212,7 +212,7 @@ var metrics = map[string]struct {
 	of    func(results.Row) stats.Interval
 	write func(float64) string
 }{
-	"qps":         {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, thousands},
+	"qps":         {func(r results.Row) stats.Interval { return r.RequestsPerSecond }, kilo},
 	"cpu":         {func(r results.Row) stats.Interval { return r.ServerCPUMicros }, microseconds},
 	"client-cpu":  {func(r results.Row) stats.Interval { return r.ClientCPUMicros }, microseconds},
 	"p50":         {func(r results.Row) stats.Interval { return r.P50Micros }, microseconds},
@@ -259,7 +259,7 @@ func (r *dataFiles) ratio(workload, head, base, metric string) (stats.Interval, 
 
 // verdict puts into words what a ratio allows to be said.
 func (r *dataFiles) verdict(key string) (string, error) {
-	if of, rest := r.apart(key); of != nil {
+	if of, rest := r.fileOf(key); of != nil {
 		return of.verdict(rest)
 	}
 	parts := strings.Split(key, ".")
@@ -309,8 +309,8 @@ func (r *dataFiles) about(which, name string) (string, error) {
 	return text, nil
 }
 
-// thousands writes requests per second as the documents do: 68.2 K.
-func thousands(v float64) string {
+// kilo writes requests per second as the documents do: 68.2 K.
+func kilo(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.0f", v)
 	}

@@ -26,8 +26,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -92,10 +90,8 @@ func readPage(root, name string) (*page, error) {
 	}
 	p := &page{source: name, text: text}
 	p.firstLine = strings.Count(properties, "\n") + 4
-	decoder := yaml.NewDecoder(strings.NewReader(properties))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(p); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := decodeYAML(name, []byte(properties), p); err != nil {
+		return nil, err
 	}
 	if p.Title == "" || p.Short == "" {
 		return nil, fmt.Errorf("%s: title: and short: are needed", name)

@@ -141,6 +141,12 @@ func (b *builder) ladderTable() (string, error) {
 		d.Created.Format("2006-01-02"), virtual, d.Machine.CPUs, d.Machine.CPU, strings.TrimPrefix(d.Machine.Kernel, "Linux "), strings.TrimPrefix(d.Machine.Go, "go"), d.Method.Layout, d.Method.Rounds)
 	out.WriteString("| stage | req/s, hello | to the stage before | on its target, to the stage before | server CPU µs | p50 | p99 | calls | allocations | published |\n")
 	out.WriteString("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | --- |\n")
+	var errs []error
+	ratio := func(head, base, metric string) string {
+		interval, _, err := b.results.ratio("hello", head, base, metric)
+		errs = append(errs, err)
+		return brackets(interval)
+	}
 	for i, stage := range b.stages {
 		row, ok := d.Row(stage, "hello")
 		if !ok {
@@ -149,11 +155,7 @@ func (b *builder) ladderTable() (string, error) {
 		number, name, _ := strings.Cut(strings.TrimPrefix(stage, "stage"), "-")
 		step, target := "", ""
 		if i > 0 {
-			ratio, _, err := b.results.ratio("hello", stage, b.stages[i-1], "ratio")
-			if err != nil {
-				return "", err
-			}
-			step, target = brackets(ratio), targets(d, stage)
+			step, target = ratio(stage, b.stages[i-1], "ratio"), targets(d, stage)
 		}
 		published := "–"
 		if at := slices.IndexFunc(d.Servers, func(s results.Server) bool { return s.Name == stage }); at >= 0 && d.Servers[at].Published != "" {
@@ -162,29 +164,14 @@ func (b *builder) ladderTable() (string, error) {
 		fmt.Fprintf(&out, "| %s %s | %s | %s | %s | %.2f | %s | %s | %.2f | %.0f | %s |\n", number, name, console.Thousands(row.RequestsPerSecond.Median), step, target,
 			row.ServerCPUMicros.Median, microseconds(row.P50Micros.Median), microseconds(row.P99Micros.Median), row.SystemCalls, row.Counters["heap_objects_allocated"], published)
 	}
-	last := b.stages[len(b.stages)-1]
+	first, last := b.stages[0], b.stages[len(b.stages)-1]
 	if row, ok := d.Row("bare-c", "hello"); ok {
-		ratio, _, err := b.results.ratio("hello", last, "bare-c", "ratio")
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&out, "| a bare C loop that parses nothing | %s | stage5 to it: %s | | %.2f | %s | %s | | | |\n", console.Thousands(row.RequestsPerSecond.Median), brackets(ratio),
+		fmt.Fprintf(&out, "| a bare C loop that parses nothing | %s | stage5 to it: %s | | %.2f | %s | %s | | | |\n", console.Thousands(row.RequestsPerSecond.Median), ratio(last, "bare-c", "ratio"),
 			row.ServerCPUMicros.Median, microseconds(row.P50Micros.Median), microseconds(row.P99Micros.Median))
 	}
-	all, _, err := b.results.ratio("hello", last, b.stages[0], "ratio")
-	if err != nil {
-		return "", err
-	}
-	cpu, _, err := b.results.ratio("hello", last, b.stages[0], "cpu")
-	if err != nil {
-		return "", err
-	}
-	noise, _, err := b.results.ratio("hello", last+" again", last, "ratio")
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintf(&out, "\nstage5 to stage0: %s in requests, %s in server CPU per request. stage5 against itself, the noise floor:\n%s.\n", brackets(all), brackets(cpu), brackets(noise))
-	return out.String(), nil
+	fmt.Fprintf(&out, "\nstage5 to stage0: %s in requests, %s in server CPU per request. stage5 against itself, the noise floor:\n%s.\n",
+		ratio(last, first, "ratio"), ratio(last, first, "cpu"), ratio(last+" again", last, "ratio"))
+	return out.String(), errors.Join(errs...)
 }
 
 // targets says what a step brought where it must show.

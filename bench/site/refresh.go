@@ -68,7 +68,8 @@ type refreshing struct {
 func (r *refreshing) part(name string) error {
 	switch name {
 	case splitName:
-		// Chapter 1 blames their sharing a CPU for what the step does on hello. This needs two CPUs.
+		// Chapter 1 blames their sharing a CPU for what the step does on hello. This needs two
+		// CPUs.
 		return r.document(name, "compare", "0", "1", "--layout", "split")
 	case peersName:
 		return r.document(name, "peers", "--workload", peersWorkloads)

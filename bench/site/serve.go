@@ -32,8 +32,8 @@ func Serve(ctx context.Context, folder, address string, out io.Writer) error {
 		return err
 	case <-ctx.Done():
 	}
-	// No Shutdown: it waits for connections on which a browser has asked for nothing yet, and a reader
-	// who ends it has read enough.
+	// No Shutdown: it waits for connections on which a browser has asked for nothing yet, and a
+	// reader who ends it has read enough.
 	return server.Close()
 }
 

@@ -82,6 +82,38 @@ func TestStepChaptersHaveTheSameParts(t *testing.T) {
 	require.Equal(t, 5, steps)
 }
 
+// runBlock is a code block that says it can be run: ```sh run, or ```go run.
+type runBlock struct {
+	file     string
+	line     int
+	language string
+	code     string
+}
+
+var runFence = regexp.MustCompile("(?ms)^```(sh|go) run$\n(.*?)^```$")
+
+// runBlocks are all code blocks of the documentation that are marked to be run.
+func runBlocks(root string) ([]runBlock, error) {
+	files, err := repositoryFiles(root, ".md")
+	if err != nil {
+		return nil, err
+	}
+	var out []runBlock
+	for _, name := range files {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range runFence.FindAllSubmatchIndex(b, -1) {
+			out = append(out, runBlock{
+				file: name, line: strings.Count(string(b[:at[0]]), "\n") + 1,
+				language: string(b[at[2]:at[3]]), code: string(b[at[4]:at[5]]),
+			})
+		}
+	}
+	return out, nil
+}
+
 // TestRunBlocks runs the code blocks that are marked to be run.
 func TestRunBlocks(t *testing.T) {
 	if testing.Short() {

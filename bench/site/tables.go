@@ -1,6 +1,7 @@
 package site
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"math"
@@ -92,53 +93,34 @@ func (b *builder) resultTable(stage string) (string, error) {
 	}
 	base := b.results.short(b.stages[i-1])
 	g := newGrid("numbers result", "", base, stage, "ratio, interval", "")
-	add := func(label, workload, metric, ratio string, lessIsBetter bool) error {
+	var errs []error
+	add := func(label, workload, metric, ratio string, lessIsBetter bool) {
 		before, err := b.results.figure(workload + "." + base + "." + metric)
-		if err != nil {
-			return err
-		}
-		after, err := b.results.figure(workload + "." + stage + "." + metric)
-		if err != nil {
-			return err
-		}
-		interval, _, err := b.results.ratio(workload, stage, base, ratio)
-		if err != nil {
-			return err
-		}
-		g.row(label, before.html(), after.html(), spoken(interval, lessIsBetter), verdictWord(interval, lessIsBetter))
-		return nil
+		after, afterErr := b.results.figure(workload + "." + stage + "." + metric)
+		interval, _, ratioErr := b.results.ratio(workload, stage, base, ratio)
+		errs = append(errs, err, afterErr, ratioErr)
+		g.row(label+", "+html.EscapeString(workload), before.html(), after.html(), spoken(interval, lessIsBetter), verdictWord(interval, lessIsBetter))
 	}
-	speedAndCPU := func(workload string) error {
-		name := html.EscapeString(workload)
-		if err := add("requests per second, "+name, workload, "qps", "ratio", false); err != nil {
-			return err
-		}
-		return add("server CPU per request, "+name, workload, "cpu", "cpu", true)
+	throughputAndCPU := func(workload string) {
+		add("requests per second", workload, "qps", "ratio", false)
+		add("server CPU per request", workload, "cpu", "cpu", true)
 	}
-	if err := speedAndCPU("hello"); err != nil {
-		return "", err
-	}
-	if err := add("median latency, hello", "hello", "p50", "p50", true); err != nil {
-		return "", err
-	}
-	if err := add("99th percentile, hello", "hello", "p99", "p99", true); err != nil {
-		return "", err
-	}
+	throughputAndCPU("hello")
+	add("median latency", "hello", "p50", "p50", true)
+	add("99th percentile", "hello", "p99", "p99", true)
 	for _, t := range b.results.documents[0].Ratios {
 		if t.Kind != results.Target || t.Head != b.results.server(stage) || t.Workload == "hello" {
 			continue
 		}
 		switch t.Metric {
 		case results.RequestsPerSecond:
-			if err := speedAndCPU(t.Workload); err != nil {
-				return "", err
-			}
+			throughputAndCPU(t.Workload)
 		case results.HeldMemory:
 			g.row("buffer bytes an idle connection holds, "+html.EscapeString(t.Workload), console.Thousands(t.BaseValue), console.Thousands(t.HeadValue), "", "")
 		}
 	}
 	g.row("published by the documents, requests per second", b.documents.ofStage(base), b.documents.ofStage(stage), "", "")
-	return g.String() + b.measuredLine(), nil
+	return g.String() + b.measuredLine(), errors.Join(errs...)
 }
 
 // measuredLine says under a table how its figures came about.
@@ -187,7 +169,7 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		found = true
 		fmt.Fprintf(&g.b, `<tr><th scope="rowgroup" colspan="4"><strong>%s</strong><br>%s</th></tr>`, html.EscapeString(v.Name), inlineCode(v.What))
 		for _, c := range v.Compare {
-			speed, _, err := b.results.ratio(c.Workload, v.Name, c.With, "ratio")
+			throughput, _, err := b.results.ratio(c.Workload, v.Name, c.With, "ratio")
 			if err != nil {
 				return "", fmt.Errorf("variant %s: %w", v.Name, err)
 			}
@@ -195,7 +177,7 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("variant %s: %w", v.Name, err)
 			}
-			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(speed, false), spoken(cpu, true))
+			g.row(html.EscapeString(c.Workload), html.EscapeString(c.With), spoken(throughput, false), spoken(cpu, true))
 		}
 	}
 	if !found {
@@ -254,7 +236,7 @@ func (b *builder) elsewhereTable() (string, error) {
 			if !ok {
 				continue
 			}
-			g.row(html.EscapeString(w.Name), html.EscapeString(of.short(s.Name)), thousands(row.RequestsPerSecond.Median), microseconds(row.ServerCPUMicros.Median),
+			g.row(html.EscapeString(w.Name), html.EscapeString(of.short(s.Name)), kilo(row.RequestsPerSecond.Median), microseconds(row.ServerCPUMicros.Median),
 				microseconds(row.P99Micros.Median), console.Thousands(row.ResidentPerConnection.Median), console.Thousands(row.Established))
 		}
 	}
@@ -340,7 +322,7 @@ func (b *builder) progression() (string, error) {
 			}
 		}
 		fmt.Fprintf(&out, `<div class="bar"><a href="%s">%s</a><span class="track"><span class="fill" style="width:%.2f%%"></span><span class="whisker" style="left:%.2f%%;width:%.2f%%"></span></span><b>%s</b><span class="step">%s</span><span class="published">%s</span></div>`,
-			href, html.EscapeString(s), 100*q.Median/most, 100*low/most, 100*(high-low)/most, thousands(q.Median), step, b.documents.ofStage(b.results.short(s)))
+			href, html.EscapeString(s), 100*q.Median/most, 100*low/most, 100*(high-low)/most, kilo(q.Median), step, b.documents.ofStage(b.results.short(s)))
 	}
 	out.WriteString(`<div class="bar legend"><span></span><span>requests per second on hello, the whisker is the interval</span><b>here</b><span class="step">step</span><span class="published">published</span></div></div>`)
 	return out.String() + b.measuredLine(), nil

@@ -136,7 +136,7 @@ func TestBadIncludes(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for value, want := range map[float64]string{950: "950", 27_493: "27.5 K", 99_960: "100 K", 158_700: "159 K"} {
-		require.Equal(t, want, thousands(value))
+		require.Equal(t, want, kilo(value))
 	}
 	for value, want := range map[float64]string{1.234: "1.23 µs", 12.34: "12.3 µs", 345.6: "346 µs", 1720: "1.72 ms", 12_340: "12.3 ms"} {
 		require.Equal(t, want, microseconds(value))

@@ -35,9 +35,9 @@ type chapterLink struct {
 
 // A rung is one stage in the bar at the top.
 type rung struct {
-	Href, Number, Name, Speed string
-	Here                      bool
-	Filled                    bool // at or below where the reader is
+	Href, Number, Name, RequestsPerSecond string
+	Here                                  bool
+	Filled                                bool // at or below where the reader is
 }
 
 func (v view) page() ([]byte, error) {
@@ -63,7 +63,7 @@ func (b *builder) rungs(here *page) []rung {
 		number, name, _ := strings.Cut(strings.TrimPrefix(folder, "stage"), "-")
 		out[i] = rung{Number: number, Name: name, Href: "index.html"}
 		if f, err := b.results.figure("hello.stage" + number + ".qps"); err == nil {
-			out[i].Speed = f.text
+			out[i].RequestsPerSecond = f.text
 		}
 		for _, p := range b.pages {
 			if p.step != nil && p.step.To == folder {

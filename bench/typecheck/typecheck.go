@@ -1,5 +1,5 @@
-// Package typecheck tells whether Go code compiles, without compiling it: variants of the stages are
-// many, and type checking one takes some milliseconds where a build takes a second.
+// Package typecheck tells whether Go code compiles, without compiling it: variants of the
+// stages are many, and type checking one takes some milliseconds where a build takes a second.
 //
 // Only tests import it. A build whose program is run is package harness's.
 package typecheck
@@ -25,7 +25,8 @@ import (
 	"strings"
 )
 
-// Checker checks packages that import what the repository's module can. Not for two goroutines at once.
+// Checker checks packages that import what the repository's module can. Not for two goroutines
+// at once.
 type Checker struct {
 	ctx     context.Context
 	root    string
@@ -34,8 +35,9 @@ type Checker struct {
 	exports map[string]string // import path to the file with the compiler's export data
 }
 
-// New prepares for packages of the repository at root: with the go command, the packages that those of
-// the patterns import are compiled, unless the build cache has them. ctx bounds the Checker too.
+// New prepares for packages of the repository at root: with the go command, the packages that
+// those of the patterns import are compiled, unless the build cache has them. ctx bounds the
+// Checker too.
 func New(ctx context.Context, root string, patterns ...string) (*Checker, error) {
 	c := &Checker{ctx: ctx, root: root, files: token.NewFileSet(), exports: map[string]string{}}
 	c.imports = importer.ForCompiler(c.files, "gc", c.open)
@@ -46,11 +48,11 @@ func New(ctx context.Context, root string, patterns ...string) (*Checker, error)
 func (c *Checker) list(arguments ...string) error {
 	cmd := exec.CommandContext(c.ctx, "go", append([]string{"list", "-export", "-f", "{{.ImportPath}} {{.Export}}"}, arguments...)...)
 	cmd.Dir = c.root
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("go list: %w: %s", err, bytes.TrimSpace(complaints.Bytes()))
+		return fmt.Errorf("go list: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		if path, file, _ := strings.Cut(lines.Text(), " "); file != "" {
@@ -73,8 +75,8 @@ func (c *Checker) open(path string) (io.ReadCloser, error) {
 	return os.Open(c.exports[path])
 }
 
-// Check type-checks the package main of the given files, by name; what is no part of a build on this system
-// is left out. The error has all that is wrong, a line each.
+// Check type-checks the package main of the given files, by name; what is no part of a build on
+// this system is left out. The error has all that is wrong, a line each.
 func (c *Checker) Check(files map[string][]byte) error {
 	system := build.Default
 	system.JoinPath = func(parts ...string) string { return parts[len(parts)-1] }

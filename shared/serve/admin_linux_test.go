@@ -333,6 +333,7 @@ func TestAdminCutsAClientThatDoesNotRead(t *testing.T) {
 
 // An answer may take longer than the limit, which is for a piece of it.
 func TestAdminServesASlowReader(t *testing.T) {
+	t.Parallel()
 	const limit, size = 2 * time.Second, 4 << 20
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

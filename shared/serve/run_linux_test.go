@@ -96,6 +96,7 @@ func TestConfigIsComplete(t *testing.T) {
 }
 
 func TestStop(t *testing.T) {
+	t.Parallel() // one of these waits for long
 	t.Run("obedient", func(t *testing.T) {
 		p := start(t, "obedient", "-grace", "1h")
 		p.signals <- os.Interrupt

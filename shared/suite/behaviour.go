@@ -148,7 +148,7 @@ func pipelining(t T, p Program) {
 
 // A client that sends everything before it reads anything: far more answers than the sockets hold.
 func pipeliningWithoutReading(t T, p Program) {
-	s := p.Start(t)
+	s := p.Start(t, "-write-timeout", "1h")
 	c := dial(t, s)
 	const requests = 1000
 	c.send(t, strings.Repeat("GET /bytes/10000 HTTP/1.1\r\nHost: a\r\n\r\n", requests))
@@ -218,7 +218,7 @@ func largeBodies(t T, p Program) {
 }
 
 func largeAnswers(t T, p Program) {
-	s := p.Start(t)
+	s := p.Start(t, "-write-timeout", "1h")
 	c := dial(t, s)
 	get := func(n int) []byte {
 		c.send(t, fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", n))
@@ -242,7 +242,7 @@ func largeAnswers(t T, p Program) {
 }
 
 func halfClose(t T, p Program) {
-	s := p.Start(t)
+	s := p.Start(t, "-write-timeout", "1h")
 	c := dial(t, s)
 	c.send(t, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"+helloRequest)
 	require.NoError(t, c.CloseWrite())
@@ -322,13 +322,14 @@ func panicRoute(t T, p Program) {
 	}
 }
 
-// settled waits until the server is as it was when it had so many descriptors and no connection.
+// settled waits until the server has no connection, and no more descriptors than when it had none before. It may have fewer: the
+// one that asks for the counters comes back over a connection of its own now and then.
 func (s *Server) settled(t T, files int) {
 	t.Helper()
 	s.expectServed(t)
 	reading := s.AwaitConnections(t, 0)
 	require.Zero(t, reading.Total.HeldBytes, "buffers are held, but there is no connection")
-	s.Await(t, fmt.Sprintf("%d open descriptors", files), func(harness.Reading) bool { return s.files(t) == files })
+	s.Await(t, fmt.Sprintf("%d open descriptors at most", files), func(harness.Reading) bool { return s.files(t) <= files })
 }
 
 // settledFiles is the number of descriptors at rest, after everything that is opened once was opened.

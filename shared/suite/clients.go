@@ -219,7 +219,7 @@ func curl(t T, p Program) {
 func wrk(t T, p Program) {
 	path := tool(t, "wrk")
 	s := p.Start(t)
-	for _, target := range []string{"/", "/bytes/65536"} {
+	for _, target := range thorough([]string{"/", "/bytes/65536"}, []string{"/"}) {
 		out := runTool(t, path, "-t1", "-c20", "-d1s", "--timeout", "10s", "http://"+s.Ready.Address+target)
 		require.NotContains(t, out, "Non-2xx")
 		require.NotContains(t, out, "Socket errors")

@@ -20,14 +20,15 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-const (
+// mostHanging is after how many cases in which the server hangs the others are not tried.
+const mostHanging = 8
+
+var (
 	// randomCuts is how many random fragmentations each case is sent in.
-	randomCuts = 4
-	// mostHanging is after how many cases in which the server hangs the others are not tried.
-	mostHanging = 8
-	// byteByByte is up to which length every byte of a case is sent on its own. Of a longer one it is that
+	randomCuts = thorough(4, 2)
+	// byteByByte is up to twice which length every byte of a case is sent on its own. Of a longer one it is that
 	// many at both ends, and in between come random pieces.
-	byteByByte = 12 << 10
+	byteByByte = thorough(12<<10, 512)
 )
 
 // unhurried keeps deadlines out of tests that are not about them: a machine that is busy enough takes seconds to

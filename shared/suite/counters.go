@@ -64,7 +64,7 @@ func countedRequests() int {
 	if raceEnabled {
 		return 1600
 	}
-	return 10_000
+	return thorough(10_000, 4000)
 }
 
 const (
@@ -116,11 +116,11 @@ var (
 	body = workload{"GET /bytes/65536", "GET /bytes/65536 HTTP/1.1\r\nHost: a\r\n\r\n", 1, someBytes(65536)}
 )
 
-// steady keeps the timers of idle connections out of the count: 10,000 requests may take longer than a minute.
+// steady keeps the timers of idle connections out of the count: the requests may take longer than a minute.
 var steady = []string{"-idle-timeout", "1h"}
 
 // Counters measures what the stage costs and holds it to its promises. The server is another process; a figure
-// is the difference of two readings over 10,000 requests, less that of two readings over none.
+// is the difference of two readings over thousands of requests, less that of two readings over none.
 func Counters(test *testing.T, promised Promises) {
 	test.Parallel()
 	t, p := ofTest(test)
@@ -162,10 +162,10 @@ func (s *Server) measure(t T, w workload, requests int) map[string]float64 {
 		open = append(open, dial(t, s))
 	}
 	// The steady state: everything that is made once has been made.
-	const warmUp = 1600
+	warmUp := min(requests, 1600)
 	done := s.Counters(t).Total.Requests
 	require.NoError(t, drive(open, w, warmUp))
-	done += warmUp
+	done += uint64(warmUp)
 	s.AwaitRequests(t, done)
 	perReading := s.heapObjectsPerReading(t)
 

@@ -15,7 +15,7 @@ import (
 const refusedAtATime = 64
 
 // crowd is how many come: far more than may.
-const crowd = 1000
+var crowd = thorough(1000, 300)
 
 // Many more clients come than may, and say nothing. They cost a bounded number of descriptors, and no timer; those that are
 // admitted are served; and a client that is refused and speaks is told.
@@ -27,7 +27,7 @@ func crowded(t T, p Program) {
 
 func crowdedWith(t T, p Program, flags []string) {
 	const admitted, workers, slack = 10, 2, 8
-	needsFiles(t, 3*crowd)
+	needsFiles(t, uint64(3*crowd))
 	s := p.Start(t, append(flags, "-max-conns", fmt.Sprint(admitted), "-linger-timeout", "1h")...)
 	before := levelAtRest(t, s)
 	var inside []*client
@@ -48,7 +48,7 @@ func crowdedWith(t T, p Program, flags []string) {
 		}
 	}
 	s.Await(t, "all to be accepted", func(r harness.Reading) bool {
-		return r.Total.Accepts-r.Total.AcceptAgains >= full.Accepts-full.AcceptAgains+crowd
+		return r.Total.Accepts-r.Total.AcceptAgains >= full.Accepts-full.AcceptAgains+uint64(crowd)
 	})
 	require.LessOrEqual(t, s.files(t), most)
 	require.LessOrEqual(t, s.Counters(t).Total.TimerfdCreates, full.TimerfdCreates+workers, "timers for clients that are refused")
@@ -122,7 +122,7 @@ func refusedInSilence(t T, p Program) {
 
 // net/http's client, whose connections come and go, is told each time while a crowd waits.
 func refusedInACrowd(t T, p Program) {
-	needsFiles(t, 3*crowd)
+	needsFiles(t, uint64(3*crowd))
 	s := p.Start(t, "-max-conns", "1", "-workers", "1", "-linger-timeout", "1h")
 	before := levelAtRest(t, s)
 	inside := dial(t, s)

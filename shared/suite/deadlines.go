@@ -249,7 +249,7 @@ func writeTimeout(t T, p Program) {
 
 // A client that takes its bytes slowly, but takes them, gets all of them.
 func writeTimeoutOfSlowReader(t T, p Program) {
-	const limit = time.Second
+	const limit = time.Second / 2
 	s := p.Start(t, "-write-timeout", limit.String())
 	eventually(t, func() error {
 		c, err := connect(s.Ready.Address)
@@ -275,7 +275,7 @@ func writeTimeoutOfSlowReader(t T, p Program) {
 // A client that takes a little, for ever, does not keep its answer for ever: while the server has still to send, or when the
 // kernel has all of it and the server lingers.
 func writeTotalTimeout(t T, p Program) {
-	const limit = 2 * time.Second
+	const limit = time.Second
 	s := p.Start(t, "-write-total-timeout", limit.String(), "-linger-timeout", "1h")
 	started := time.Now()
 	for _, request := range []string{
@@ -301,7 +301,7 @@ func writeTotalTimeout(t T, p Program) {
 			}
 		}()
 	}
-	s.AwaitConnections(t, 4)
+	s.Await(t, "all to be asked for", func(r harness.Reading) bool { return r.Total.Requests >= 4 })
 	s.AwaitConnections(t, 0)
 	onTime(t, started, limit)
 }

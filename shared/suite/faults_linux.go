@@ -160,11 +160,13 @@ func faults(t T, p Program) {
 	other := dial(t, f.Server)
 	other.hello(t)
 	never := map[string]bool{}
-	for _, call := range shuffledCalls(drawSeed(t)) {
+	seed := drawSeed(t)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for _, call := range shuffledCalls(seed) {
 		never[call] = true
 		for _, way := range failures[call] {
 			// The first such call, and a later one: the socket or the timer, the first request or the second.
-			for skip := range int64(3) {
+			for _, skip := range thorough([]int64{0, 1, 2}, []int64{0, 1 + random.Int64N(2)}) {
 				name := fmt.Sprintf("%s fails with %v after %d calls", call, way, skip)
 				r := &rule{call: call, errno: way.errno, cut: way.cut, skip: skip, times: 1}
 				f.add(t, r)

@@ -8,17 +8,21 @@ import "testing"
 // question: is the server as it was before? Descriptors, goroutines, connections, bytes held for
 // connections and the heap after a collection must be back at their level at rest.
 func Hostile(t *testing.T) {
+	t.Parallel()
 	onTest, p := ofTest(t)
 	runAll(onTest, p, []Check{
 		{"dribblers", dribblers},
 		{"clients that never read", neverRead},
 		{"many clients that never read", manyNeverRead},
 		{"what is held for clients that do not read", heldForStuckClients},
+		{"a large upload is let go", largeUploadLetGo},
 		{"readers that stall", stalledReaders},
 		{"slow readers", slowReaders},
 		{"slow readers, default deadlines", slowReadersByDefault},
 		{"slow readers, lingering close", lingerOfSlowReader},
+		{"slow readers, idle timeout", idleOfSlowReader},
 		{"urgent bytes", urgentBytes},
+		{"an urgent byte behind the last request", urgentBehindLast},
 		{"a greedy client", greedyClient},
 		{"churn", churn},
 		{"a crowd", crowded},

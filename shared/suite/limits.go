@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -105,15 +106,20 @@ func exhaust(t T, p Program, flags []string, queues bool) {
 		c.hello(t)
 	}
 
-	// Processor time, not speed: so much of a second at most, whatever else the machine does. It is full
-	// all the while; those that were told so are gone after the linger time.
-	before, start := s.Counters(t), time.Now()
-	time.Sleep(time.Second)
-	spent, passed := s.Counters(t).Sub(before), time.Since(start)
-	used := time.Duration(spent.Process.CPUNanos)
-	t.Logf("full, it used %v of %v", used, passed)
-	require.Less(t, used, passed/20, "the server spins while it is full")
-	require.Less(t, float64(spent.Total.EpollWaits)/passed.Seconds(), 200.0, "the loops spin while the server is full: turns per second")
+	// Processor time, not speed: so much of a period at most, whatever else the machine does. It is full all the while;
+	// those that were told so are gone after the linger time. A server that spins does so in each of some periods; a
+	// busy machine makes one that does not look so in one of them.
+	load, turns := 1.0, math.Inf(1)
+	for range 3 {
+		before, start := s.Counters(t), time.Now()
+		time.Sleep(300 * time.Millisecond)
+		spent, passed := s.Counters(t).Sub(before), time.Since(start)
+		load = min(load, float64(spent.Process.CPUNanos)/float64(passed))
+		turns = min(turns, float64(spent.Total.EpollWaits)/passed.Seconds())
+	}
+	t.Logf("full, it used %.3f of a CPU, and had %.0f turns in a second", load, turns)
+	require.Less(t, load, 0.05, "the server spins while it is full: CPUs")
+	require.Less(t, turns, 200.0, "the loops spin while the server is full: turns in a second")
 
 	// Some go, and others are served at once: those in the queue first. Then all go that were served. Each
 	// that waits has an answer then: it is served, or was told that there is no room.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/serve"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // serveVariable, when set in the environment, makes a test binary the server that it tests.
@@ -22,11 +23,20 @@ const parallelTests = "8"
 
 // How much the tests do that could go on for ever; flags of the test binary, see [Main].
 var (
-	soakTime    = time.Second
-	churnTime   = 2 * time.Second
+	soakTime    = thorough(time.Second, time.Second/2)
+	churnTime   = thorough(2*time.Second, time.Second/2)
 	seed        uint64
 	connections = 500
 )
+
+// thorough is how much a check does where what is slow by nature is wanted (see testenv.SlowToo), or else a small part of it that
+// tells of the same faults, though not of each as surely.
+func thorough[N any](all, part N) N {
+	if testenv.SlowToo() {
+		return all
+	}
+	return part
+}
 
 // Main is for a stage's TestMain, and does not return. In the test binary that go test started it runs
 // the tests; in one that [Start] started again it serves, with the arguments that Start gave it.

@@ -43,6 +43,12 @@ func (c *client) untilEnd() error {
 // give them twice as long.
 const inTime = 100 * time.Millisecond
 
+// someLoad is how many requests tell that a server is in use.
+var someLoad = thorough[uint64](250, 50)
+
+// newcomersRest is how long each newcomer waits before the next: they are not to be all that the machine does.
+var newcomersRest = thorough(0, 2*time.Millisecond)
+
 // newcomers connect, ask once and go, until stop. Whoever gets a byte gets a whole answer. It returns how many were
 // answered, and how many had their connection ended or reset before any byte though they had asked in time.
 func newcomers(address string, clients int, stop <-chan struct{}) (wait func() (answered, unanswered int64, err error)) {
@@ -57,6 +63,7 @@ func newcomers(address string, clients int, stop <-chan struct{}) (wait func() (
 					return
 				default:
 				}
+				time.Sleep(newcomersRest)
 				began := time.Now()
 				c, err := connect(address)
 				if err != nil {
@@ -106,7 +113,7 @@ func stopUnderLoad(t T, p Program) {
 				c.Close()
 			})
 		}
-		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 500 })
+		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 2*someLoad })
 		s.Stop(t)
 		close(stop)
 		group.Wait()
@@ -123,7 +130,7 @@ func stopUnderLoad(t T, p Program) {
 // answered too, the last one with Connection: close.
 func stopWithInputUnread(t T, p Program) {
 	const requests = 2000 // more than a read buffer holds
-	s := p.Start(t, "-grace", "30s")
+	s := p.Start(t, "-grace", "30s", "-write-timeout", "1h")
 	c := dial(t, s)
 	c.send(t, largest)
 	require.NoError(t, c.AwaitFirst())
@@ -151,7 +158,7 @@ func restartUnderLoad(t T, p Program) {
 	stop := make(chan struct{})
 	wait := newcomers(s.Ready.Address, 4, stop)
 	for range 3 {
-		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 100 })
+		s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > someLoad })
 		s.Stop(t)
 		s = p.Start(t, "-addr", s.Ready.Address, "-grace", "20s")
 	}
@@ -190,10 +197,10 @@ func overlapAt(t T, p Program, host string, flags []string) {
 	come(10)
 	stop := make(chan struct{})
 	wait := newcomers(old.Ready.Address, 2, stop)
-	old.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 100 })
+	old.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > someLoad })
 	young := p.Start(t, append(flags, "-addr", old.Ready.Address)...)
 	require.Equal(t, old.Ready.Address, young.Ready.Address)
-	young.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 100 })
+	young.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > someLoad })
 	close(stop)
 	answered, unanswered, err := wait()
 	require.NoError(t, err)
@@ -243,10 +250,11 @@ func overlapUnderLoad(t T, p Program) {
 		return // it refuses -overlap
 	}
 	// The last has more listeners than the one before it. With fewer, a few connections may be reset.
-	for i, flags := range [][]string{
-		{"-workers 2", "-workers 2", "-workers 2", "-workers 2"},
+	all := [][]string{
 		{"-workers 2 -acceptor", "-workers 1", "-workers 3", "-workers 4"},
-	} {
+		{"-workers 2", "-workers 2", "-workers 2", "-workers 2"},
+	}
+	for i, flags := range thorough(all, all[:1]) {
 		start := func(address, flags string) *Server {
 			return p.Start(t, append(strings.Fields(flags), "-addr", address, "-overlap", "-grace", "20s")...)
 		}
@@ -254,7 +262,7 @@ func overlapUnderLoad(t T, p Program) {
 		stop := make(chan struct{})
 		wait := newcomers(s.Ready.Address, 16, stop)
 		load := func() {
-			s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 500 })
+			s.Await(t, "some load", func(r harness.Reading) bool { return r.Total.Requests > 2*someLoad })
 		}
 		load()
 		for _, flags := range flags[1:] {

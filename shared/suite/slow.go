@@ -44,7 +44,7 @@ func slowReaders(t T, p Program) {
 		readSlowly(t, p, 10*time.Second, eachSlowReader(4096, 20_000), "-write-timeout", "6s")
 		return
 	}
-	readSlowly(t, p, 3*time.Second, append(eachSlowReader(4096, 20_000, 100_000, 1_000_000), eachSlowReader(0, 150_000, 1_000_000)...),
+	readSlowly(t, p, 3*time.Second, append(eachSlowReader(4096, 20_000, 100_000), eachSlowReader(0, 300_000, 1_000_000)...),
 		"-write-timeout", "1500ms")
 }
 
@@ -65,7 +65,7 @@ func readSlowly(t T, p Program, lasting time.Duration, readers []slowReader, fla
 			break
 		}
 		require.True(t, pause > mostPause && attempt < mostAttempts, "attempt %d, longest pause of a reader %v: %v", attempt, pause, err)
-		t.Logf("once more: a reader was kept waiting for %v", pause)
+		t.Logf("once more: a reader was kept waiting for %v: %v", pause, err)
 	}
 	nothingLeft(t, s, before)
 }
@@ -150,56 +150,90 @@ func remains(readers []slowReader, clients []*client) string {
 	return strings.Join(lines, "\n")
 }
 
+// slowAnswerLimit is a deadline for whoever takes no byte at all.
+func slowAnswerLimit() time.Duration {
+	if raceEnabled {
+		return 6 * time.Second // the reader is slowed down too
+	}
+	return 700 * time.Millisecond
+}
+
 // A client that reads its last answer slowly, and sends something all the while, has all of it: the server lingers for as long as
 // the answer moves. Had it closed, what still comes would reset the connection, and the rest of the answer be lost.
 func lingerOfSlowReader(t T, p Program) {
-	limit := 1500 * time.Millisecond
-	if raceEnabled {
-		limit *= 4 // the reader is slowed down too
-	}
-	s := p.Start(t, "-linger-timeout", limit.String())
+	s := p.Start(t, "-linger-timeout", slowAnswerLimit().String())
+	// Something behind the last request: the server cannot know that no more will come.
+	s.takeSlowly(t, fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nx", slowBytes),
+		[]Expected{closing(someBytes(slowBytes))}, func(int) string { return "x" })
+}
+
+// A client that takes its answer slowly does not rest, though the server has sent all of it and waits for the next request. Had it
+// closed, that request would reset the connection, and the rest of the answer be lost.
+func idleOfSlowReader(t T, p Program) {
+	s := p.Start(t, "-idle-timeout", slowAnswerLimit().String())
+	s.takeSlowly(t, fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\n\r\n", slowBytes),
+		[]Expected{someBytes(slowBytes), Hello()}, func(taken int) string {
+			if taken/slowPart == 2*slowBytes/3/slowPart {
+				return helloRequest
+			}
+			return ""
+		})
+}
+
+const (
+	// slowBytes are taken slowly: less than the sockets hold, so that the server has sent all of them long before. A client takes
+	// slowRate of them in a second, by slowPart, which is more than two deadlines in all. Its receive buffer is small, or its
+	// kernel would take most of them by itself: what that has room for is gone in a quarter of a second.
+	slowBytes, slowRate, slowPart, slowBuffer = 1_800_000, 1_000_000, 50_000, 128 << 10
+)
+
+// takeSlowly takes the answer to a request slowly, and then what else is to come, until the end. says is what the client sends when
+// it has taken so many bytes.
+func (s *Server) takeSlowly(t T, request string, want []Expected, says func(taken int) string) {
+	t.Helper()
 	before := levelAtRest(t, s)
 	for attempt := 0; ; attempt++ {
-		pause, err := takeLastSlowly(s)
+		pause, err := s.tryTakeSlowly(request, want, says)
 		if err == nil {
 			break
 		}
 		require.True(t, pause > mostPause && attempt < mostAttempts, "attempt %d, longest pause of the reader %v: %v", attempt, pause, err)
+		t.Logf("once more: the reader was kept waiting for %v: %v", pause, err)
 	}
 	nothingLeft(t, s, before)
 }
 
-// takeLastSlowly takes an answer that is less than the sockets hold in twice the time of the test above.
-func takeLastSlowly(s *Server) (pause time.Duration, err error) {
-	const size, rate = 1_500_000, 500_000
-	c, err := connect(s.Ready.Address)
+func (s *Server) tryTakeSlowly(request string, want []Expected, says func(taken int) string) (pause time.Duration, err error) {
+	slow, err := harness.DialSlow(s.Ready.Address, slowBuffer)
 	if err != nil {
 		return 0, err
 	}
+	c := &client{slow}
 	defer c.Close()
-	// Something behind the last request: the server cannot know that no more will come.
-	if err := c.Send(fmt.Sprintf("GET /bytes/%d HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\nx", size)); err != nil {
+	if err := c.Send(request); err != nil {
 		return 0, err
 	}
-	var answer bytes.Buffer
-	for start := time.Now(); ; {
-		_, err := io.CopyN(&answer, c.TCP, rate/20)
-		if err == io.EOF {
-			break
+	pause = time.Since(c.Opened)
+	var taken bytes.Buffer
+	c.TCP.SetReadDeadline(time.Now().Add(c.Timeout))
+	for start := time.Now(); taken.Len() < slowBytes; {
+		if _, err := io.CopyN(&taken, c.TCP, slowPart); err != nil {
+			return pause, fmt.Errorf("after %d bytes, %v: %w", taken.Len(), time.Since(start), err)
 		}
-		if err != nil {
-			return pause, fmt.Errorf("after %d bytes, %v: %w", answer.Len(), time.Since(start), err)
+		if text := says(taken.Len()); text == "" {
+			// Nothing yet.
+		} else if err := c.Send(text); err != nil {
+			return pause, fmt.Errorf("after %d bytes, %v, what the client sends is not taken: %w", taken.Len(), time.Since(start), err)
 		}
-		if err := c.Send("x"); err != nil {
-			return pause, fmt.Errorf("after %d bytes, %v, what the client sends is not taken: %w", answer.Len(), time.Since(start), err)
-		}
-		due := start.Add(time.Duration(answer.Len()) * time.Second / rate)
+		due := start.Add(time.Duration(taken.Len()) * time.Second / slowRate)
 		time.Sleep(time.Until(due))
 		pause = max(pause, time.Since(due))
 	}
-	c.Reader.Reset(&answer)
-	if err := c.read(closing(someBytes(size))); err != nil {
-		return pause, err
+	c.Reader.Reset(io.MultiReader(&taken, c.TCP))
+	for _, e := range want {
+		if err := c.read(e); err != nil {
+			return pause, err
+		}
 	}
 	return pause, c.ReadEnd()
 }

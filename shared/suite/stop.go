@@ -114,7 +114,7 @@ func queueLength(t T) int {
 // A request that arrived before the signal, behind one whose answer takes its time, is the last: its
 // answer says so.
 func stopBehindLongAnswer(t T, p Program) {
-	s := p.Start(t, "-grace", patience.String())
+	s := p.Start(t, "-grace", patience.String(), "-write-timeout", "1h")
 	c := dial(t, s)
 	c.send(t, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"+helloRequest)
 	require.NoError(t, c.AwaitFirst())
@@ -142,12 +142,14 @@ func stopBeforeEndOfInput(t T, p Program) {
 	} {
 		t.Run(name, func(t T) {
 			t.Parallel()
-			s := p.Start(t, "-grace", patience.String())
+			s := p.Start(t, "-workers", "1", "-grace", patience.String(), "-head-timeout", "1h", "-write-timeout", "1h")
 			c := dial(t, s)
 			c.send(t, one.before)
 			s.Await(t, "the first part to be read", func(r harness.Reading) bool { return r.Total.ReadBytes >= uint64(len(one.before)) })
+			resting := dial(t, s)
+			resting.hello(t)
 			s.Signal(t, syscall.SIGTERM)
-			s.awaitNoListener(t)
+			resting.expectEnd(t) // its loop drains, and has looked at all connections, of which this is the last
 			// Both are there when the server looks.
 			s.Pause(t)
 			c.send(t, one.after)

@@ -39,7 +39,7 @@ const uploadLimit = "65536"
 // An upload that is refused shows net/http's client its answer, each time, and never a reset.
 func goRefusedUploads(t T, p Program) {
 	s, client := p.Start(t, "-max-body", uploadLimit, "-linger-timeout", "1h"), goClient(t)
-	for range 5 {
+	for range thorough(5, 2) {
 		for _, u := range uploads {
 			body := io.Reader(bytes.NewReader(make([]byte, u.length)))
 			if u.chunked {
@@ -71,7 +71,7 @@ func curlRefusedUploads(t T, p Program) {
 		if u.chunked {
 			args = append(args, "-H", "Transfer-Encoding: chunked")
 		}
-		for range 3 {
+		for range thorough(3, 1) {
 			out := runTool(t, path, append(args, "http://"+s.Ready.Address+u.path)...)
 			require.Equal(t, standardError(u.status).Body+fmt.Sprint(u.status), out, u.name)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // sendWithUrgent sends text, with the bytes at these places urgent.
@@ -74,6 +76,28 @@ func urgentBytes(t T, p Program) {
 		}
 	}
 	nothingLeft(t, s, before)
+}
+
+// An urgent byte behind a client's last request is something that it still sends. A read stops before it, and so does not tell of it;
+// a close then would reset the connection, perhaps before the client has its answer.
+func urgentBehindLast(t T, p Program) {
+	s := p.Start(t, "-linger-timeout", "1h")
+	for _, used := range []bool{false, true} {
+		before := s.Counters(t).Total.Shutdowns
+		c := dial(t, s)
+		if used {
+			c.hello(t)
+		}
+		s.Pause(t) // it finds both
+		c.send(t, lastHello)
+		require.NoError(t, c.SendUrgent('x'))
+		s.Resume(t)
+		c.expect(t, closing(Hello()))
+		c.expectEnd(t)
+		s.Await(t, "the server to say that no more will come", func(r harness.Reading) bool { return r.Total.Shutdowns == before+1 })
+		c.Close()
+		s.AwaitConnections(t, 0)
+	}
 }
 
 // urgentExchange is an exchange with some bytes urgent.

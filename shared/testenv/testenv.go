@@ -12,7 +12,7 @@ import (
 const (
 	// browserVariable set to "required" makes a test that needs a browser fail where there is none.
 	browserVariable = "QPS_LADDER_BROWSER"
-	// slowVariable set to "1" runs the tests that call Slow.
+	// slowVariable set to "1" runs the tests that call Slow, and the long form of those that call SlowToo.
 	slowVariable = "QPS_LADDER_SLOW"
 )
 
@@ -33,13 +33,16 @@ func Browser(t testing.TB) string {
 	return ""
 }
 
+// SlowToo says whether what is slow by its nature runs too, for a test that has a shorter form.
+func SlowToo() bool { return os.Getenv(slowVariable) == "1" }
+
 // Slow skips a test that is slow by its nature, unless QPS_LADDER_SLOW=1, as in .ci/run.
 func Slow(t interface {
 	Helper()
 	Skipf(string, ...any)
 }) {
 	t.Helper()
-	if os.Getenv(slowVariable) != "1" {
+	if !SlowToo() {
 		t.Skipf("slow by nature: runs with %s=1, as in .ci/run", slowVariable)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/profile"
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -227,6 +229,66 @@ func TestRefreshOfEachPart(t *testing.T) {
 	}
 }
 
+// What looks into a server writes JSON as what measures does, in place of the text or beside it.
+func TestLooksAsJSON(t *testing.T) {
+	root, folder := testRoot(t), t.TempDir()
+	look := func(schema string, args ...string) (text string, result map[string]any) {
+		t.Helper()
+		file := filepath.Join(folder, schema+".json")
+		to := file
+		if schema == "allocs" {
+			to = "-"
+		}
+		args = append(args, "--out", folder, "--json", to)
+		out, complaints, err := ladder(t, root, nil, args...)
+		require.NoError(t, err, "%s%s", out, complaints)
+		written := out
+		if to == file {
+			written = read(t, file)
+		}
+		require.NoError(t, json.Unmarshal([]byte(written), &result), written)
+		require.Equal(t, "qps-ladder/"+schema, result["schema"])
+		require.EqualValues(t, 1, result["version"])
+		return out, result
+	}
+	list := func(of map[string]any, name string) []any {
+		t.Helper()
+		require.IsType(t, []any{}, of[name])
+		require.NotEmpty(t, of[name])
+		return of[name].([]any)
+	}
+	element := func(of map[string]any, name string) map[string]any {
+		t.Helper()
+		return list(of, name)[0].(map[string]any)
+	}
+
+	out, calls := look("syscalls", "syscalls", "2", "--workload", "c1", "--duration", "100ms")
+	require.Regexp(t, `(?m)^recvfrom +1\.00`, out)
+	run := element(calls, "runs")
+	require.Equal(t, "stage2-conn-timer", run["server"])
+	require.InDelta(t, 1, run["counters"].(map[string]any)["recvfrom"], 0.01)
+
+	out, allocs := look("allocs", "allocs", "2", "--duration", "100ms")
+	require.True(t, strings.HasPrefix(out, "{"), "in place of the text")
+	run = element(allocs, "runs")
+	require.Greater(t, run["objects_per_request"], 5.0)
+	require.Positive(t, element(run, "sites")["objects_per_request"])
+
+	out, flame := look("flame", "flame", "2", "--profiler", "go", "--duration", "1s")
+	require.Contains(t, out, "kernel: TCP send")
+	require.FileExists(t, flame["page"].(string))
+	require.FileExists(t, list(flame, "profiles")[0].(string))
+	require.Equal(t, "qps-ladder/where", flame["where"].(map[string]any)["schema"])
+
+	out, turn := look("wrong-turn", "wrong-turn", "256-bytes", "--rounds", "1", "--duration", "400ms")
+	require.Contains(t, out, "To remember")
+	require.Equal(t, "256-bytes", turn["name"])
+	require.Equal(t, "worse", turn["expect"])
+	require.Contains(t, out, list(turn, "evidence")[0], "the first is the head of a table")
+	require.Contains(t, strings.Join(strings.Fields(out), " "), list(turn, "verdict")[0])
+	require.Equal(t, results.Complete, turn["run"].(map[string]any)["ended"])
+}
+
 // copyTree copies the files that make the repository, and nothing that was built or laid out in it.
 func copyTree(t *testing.T, root, clone string) {
 	t.Helper()
@@ -275,8 +337,15 @@ func TestStatEndToEnd(t *testing.T) {
 	perf := filepath.Join(folder, "perf")
 	require.NoError(t, os.WriteFile(perf, []byte(fakePerf), 0o755))
 	path := "PATH=" + folder + string(filepath.ListSeparator) + os.Getenv("PATH")
-	out, complaints, err := ladder(t, root, []string{path}, "stat", "4", "5", "--duration", "50ms", "--out", folder)
+	out, complaints, err := ladder(t, root, []string{path}, "stat", "4", "5", "--duration", "50ms", "--json", filepath.Join(folder, "stat.json"))
 	require.NoError(t, err, "%s%s", out, complaints)
+	var table profile.StatTable
+	require.NoError(t, json.Unmarshal([]byte(read(t, folder, "stat.json")), &table))
+	require.Equal(t, "qps-ladder/stat", table.Schema)
+	require.Len(t, table.Servers, 2)
+	require.InEpsilon(t, 2, table.Servers[1].PerRequest["instructions"]/table.Servers[1].PerRequest["cycles"], 1e-9)
+	require.True(t, table.Servers[0].UserOnly)
+	require.NotContains(t, table.Servers[0].PerRequest, "cache-misses")
 	require.Equal(t, "counting stage4-scatter-gather on hello\ncounting stage5-speculative-read on hello\n", complaints)
 	require.Contains(t, out, "Per request on hello, by perf stat\n")
 	require.Regexp(t, `(?m)^ +stage4 +stage5$`, out)

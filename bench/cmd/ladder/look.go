@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +15,10 @@ import (
 )
 
 // looking holds the flags that every subcommand has that looks into a server.
-type looking struct{ profile.Options }
+type looking struct {
+	profile.Options
+	json jsonFile
+}
 
 func (l *looking) flags(cmd *cobra.Command, duration string) {
 	workloadFlag(cmd, &l.Workload, "", "what to send (default: hello)")
@@ -27,6 +31,7 @@ func (l *looking) flagsWithoutWorkload(cmd *cobra.Command, duration string) {
 	f.StringVar(&l.Layout, "layout", "", "co-located or split (default: split from 4 CPUs on)")
 	f.IntVar(&l.Workers, "workers", 0, "workers of each server (default: one for each of its CPUs)")
 	f.StringVar(&l.Folder, "out", "", "folder for what is written (default: bench/out)")
+	l.json.flag(cmd, "what came of it (schemas in bench/profile/README.md)")
 	completeFlag(cmd, "layout", layouts...)
 }
 
@@ -36,9 +41,9 @@ func profilerFlag(cmd *cobra.Command, profiler *string, normally, help string, c
 	completeFlag(cmd, "profiler", choices...)
 }
 
-// look checks the flags and the stages that the arguments name, and looks.
-func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []string) error) error {
-	l.Out = cmd.OutOrStdout()
+// look checks the flags and the stages that the arguments name, looks, and writes what came of it.
+func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []string) (result any, err error)) error {
+	l.Out = l.json.text(cmd)
 	l.Tell = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	switch {
 	case l.Duration < 0:
@@ -62,10 +67,28 @@ func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []str
 	if err != nil {
 		return err
 	}
-	if err = look(stages); err != nil && cmd.Context().Err() != nil {
+	result, err := look(stages)
+	switch {
+	case err != nil && cmd.Context().Err() != nil:
 		return errors.New("stopped: nothing was written")
+	case err != nil:
+		return err
 	}
-	return err
+	return l.json.write(cmd, result)
+}
+
+// newLook is a command that looks into stages in one way.
+func newLook[T any](name, short, long, examples, duration string, look func(context.Context, profile.Options, []string) (T, error)) *cobra.Command {
+	var l looking
+	cmd := &cobra.Command{
+		Use: name + " [stage...]", Short: short, Long: long, Example: examples,
+		ValidArgsFunction: completeStages(unlimited),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.look(cmd, args, func(stages []string) (any, error) { return look(cmd.Context(), l.Options, stages) })
+		},
+	}
+	l.flags(cmd, duration)
+	return cmd
 }
 
 func newFlame() *cobra.Command {
@@ -100,7 +123,7 @@ as well, where it is installed and allowed.`,
 			return oneOf("profiler", profiler, profile.ProfilerAuto, profile.ProfilerBoth, profile.ProfilerGo, profile.ProfilerPerf)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.look(cmd, args, func(stages []string) error {
+			return l.look(cmd, args, func(stages []string) (any, error) {
 				if running != "" {
 					return profile.FlameOfRunning(cmd.Context(), l.Options, running)
 				}
@@ -119,7 +142,6 @@ func newWhere() *cobra.Command {
 	var l looking
 	var profiler string
 	var guess bool
-	var asJSON jsonFile
 	cmd := &cobra.Command{
 		Use:   "where [stage...]",
 		Short: "Tell on what each stage spends its CPU time, per request (make where)",
@@ -138,13 +160,8 @@ With --guess it asks first what will be the largest part.`,
 			return oneOf("profiler", profiler, profile.ProfilerAuto, profile.ProfilerGo, profile.ProfilerPerf)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.look(cmd, args, func(stages []string) error {
-				l.Out = asJSON.text(cmd)
-				table, err := profile.Where(cmd.Context(), l.Options, stages, profiler, guess, cmd.InOrStdin())
-				if err != nil {
-					return err
-				}
-				return asJSON.write(cmd, table)
+			return l.look(cmd, args, func(stages []string) (any, error) {
+				return profile.Where(cmd.Context(), l.Options, stages, profiler, guess, cmd.InOrStdin())
 			})
 		},
 	}
@@ -152,67 +169,36 @@ With --guess it asks first what will be the largest part.`,
 	profilerFlag(cmd, &profiler, profile.ProfilerAuto, "go, perf, or auto: perf where it is allowed",
 		profile.ProfilerAuto, profile.ProfilerGo, profile.ProfilerPerf)
 	cmd.Flags().BoolVar(&guess, "guess", false, "ask for a prediction first")
-	asJSON.flag(cmd, "the table")
 	return cmd
 }
 
 func newSyscalls() *cobra.Command {
-	var l looking
-	cmd := &cobra.Command{
-		Use:   "syscalls [stage...]",
-		Short: "Count each stage's system calls per request (make syscalls)",
-		Long: `Count system calls per request. The server counts its own; with strace installed
+	return newLook("syscalls", "Count each stage's system calls per request (make syscalls)",
+		`Count system calls per request. The server counts its own; with strace installed
 its count stands beside it, of the same run, and so does what perf saw of it where
 it is allowed. Without a stage, all six side by side.
 
 strace counts every call and finds all of them about equally slow, as what it
 measures is mostly itself. perf weighs: it samples, and a call that is short but
 frequent hides in a thin bar.`,
-		Example:           "  ladder syscalls\n  ladder syscalls 2",
-		ValidArgsFunction: completeStages(unlimited),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.look(cmd, args, func(stages []string) error { return profile.Syscalls(cmd.Context(), l.Options, stages) })
-		},
-	}
-	l.flags(cmd, "3s for one stage, 500ms each for several")
-	return cmd
+		"  ladder syscalls\n  ladder syscalls 2", "3s for one stage, 500ms each for several", profile.Syscalls)
 }
 
 func newAllocs() *cobra.Command {
-	var l looking
-	cmd := &cobra.Command{
-		Use:   "allocs [stage...]",
-		Short: "List each stage's heap allocations per request, by site (make allocs)",
-		Long: `Run the server with a heap profile that misses nothing (rate 1), and list what it
+	return newLook("allocs", "List each stage's heap allocations per request, by site (make allocs)",
+		`Run the server with a heap profile that misses nothing (rate 1), and list what it
 allocates for a request: how many objects and bytes, where, and for whom. Without
 a stage, all six side by side, and after that each of the workloads that the
 ladder promises to serve without an allocation from stage3 on.`,
-		Example:           "  ladder allocs\n  ladder allocs 1 --workload browser",
-		ValidArgsFunction: completeStages(unlimited),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.look(cmd, args, func(stages []string) error { return profile.Allocs(cmd.Context(), l.Options, stages) })
-		},
-	}
-	l.flags(cmd, "500ms")
-	return cmd
+		"  ladder allocs\n  ladder allocs 1 --workload browser", "500ms", profile.Allocs)
 }
 
 func newStat() *cobra.Command {
-	var l looking
-	cmd := &cobra.Command{
-		Use:   "stat [stage...]",
-		Short: "Count instructions, cycles and cache misses per request with perf stat (make stat)",
-		Long: `Count what the CPU does for a request, with perf stat: instructions, cycles, cache
+	return newLook("stat", "Count instructions, cycles and cache misses per request with perf stat (make stat)",
+		`Count what the CPU does for a request, with perf stat: instructions, cycles, cache
 and branch misses where there are hardware counters, and what the kernel counts
 everywhere. Without a stage, all six side by side.`,
-		Example:           "  ladder stat\n  ladder stat 4 5 --workload body64k",
-		ValidArgsFunction: completeStages(unlimited),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.look(cmd, args, func(stages []string) error { return profile.Stat(cmd.Context(), l.Options, stages) })
-		},
-	}
-	l.flags(cmd, "1s")
-	return cmd
+		"  ladder stat\n  ladder stat 4 5 --workload body64k", "1s", profile.Stat)
 }
 
 func newWrongTurn() *cobra.Command {
@@ -237,7 +223,7 @@ original against itself beside it. Without a name, list them.`,
 			return oneOf("wrong turn", args[0], profile.WrongTurns()...)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.look(cmd, nil, func([]string) error {
+			return l.look(cmd, nil, func([]string) (any, error) {
 				if len(args) == 0 {
 					return profile.ListWrongTurns(l.Out)
 				}

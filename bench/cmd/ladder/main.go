@@ -1,7 +1,8 @@
 // The command ladder measures the six stages. Run it without arguments for its
 // subcommands; most people use it through make.
 //
-// Flags, and which package does what for which of them, belong here; what they do is in the packages under bench.
+// Flags, and which package does what for which of them, belong here; what they do is in the
+// packages under bench.
 package main
 
 import (

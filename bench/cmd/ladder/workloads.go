@@ -1,7 +1,8 @@
 package main
 
 import (
-	"github.com/jedib0t/go-pretty/v6/table"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -11,17 +12,9 @@ func newWorkloads() *cobra.Command {
 	return &cobra.Command{
 		Use: "workloads", Short: "List what servers can be driven with", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
-			t := table.NewWriter()
-			t.SuppressTrailingSpaces()
-			t.SetOutputMirror(cmd.OutOrStdout())
-			t.SetStyle(table.StyleDefault)
-			t.Style().Options = table.OptionsNoBordersAndSeparators
-			t.AppendHeader(table.Row{"name", "what"})
-			t.Style().Format.Header = 0
 			for _, w := range workload.All() {
-				t.AppendRow(table.Row{w.Name, w.Summary})
+				fmt.Fprintf(cmd.OutOrStdout(), "%-14s  %s\n", w.Name, w.Summary)
 			}
-			t.Render()
 		},
 	}
 }

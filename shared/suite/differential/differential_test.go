@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/shared/suite"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 var (
 	seed   = flag.Uint64("seed", 1, "what TestGenerated makes its inputs from")
 	first  = flag.Uint64("first", 0, "the number of TestGenerated's first input")
-	inputs = flag.Uint64("inputs", 1500, "how many inputs TestGenerated makes")
+	inputs = flag.Uint64("inputs", 0, "how many inputs TestGenerated makes; 0: 500, and 1500 where what is slow by nature is wanted")
 )
 
 // workers is how many exchanges are under way at a time with each server.
@@ -56,11 +57,16 @@ func TestHalfCloseAnywhere(t *testing.T) {
 	})
 }
 
-// Each byte in turn is urgent: alone, with the one before it, and at the end of input.
+// Each byte in turn is urgent: alone, with the one before it, and at the end of input; or, unless what is slow by nature is wanted,
+// in one of these ways.
 func TestUrgentAnywhere(t *testing.T) {
 	targets := startStages(t)
-	each(t, uint64(3*len(together)), func(i uint64) error {
-		at := 1 + int(i/3)
+	ways := 1
+	if testenv.SlowToo() {
+		ways = 3
+	}
+	each(t, uint64(ways*len(together)), func(i uint64) error {
+		at := 1 + int(i)/ways
 		in := &input{bytes: []byte(together), cuts: []int{at}, urgent: 1}
 		switch i % 3 {
 		case 1:
@@ -77,7 +83,14 @@ func TestUrgentAnywhere(t *testing.T) {
 
 func TestGenerated(t *testing.T) {
 	targets := startStages(t)
-	each(t, *inputs, func(i uint64) error {
+	n := *inputs
+	if n == 0 {
+		n = 500
+		if testenv.SlowToo() {
+			n = 1500
+		}
+	}
+	each(t, n, func(i uint64) error {
 		if err := compare(targets, newGenerator(*seed, *first+i).input()); err != nil {
 			return fmt.Errorf("-seed=%d -first=%d -inputs=1: %w", *seed, *first+i, err)
 		}

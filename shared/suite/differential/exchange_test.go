@@ -132,6 +132,9 @@ func (o *outcome) text(t target, at int) string {
 	return fmt.Sprintf("%s: %d bytes, then %s; from byte %d:\n  %q", t.name, len(o.received), o.end, from, o.received[from:to])
 }
 
+// enough is time for the largest answers of all targets at once, on a machine that is busy and has the race detector on.
+const enough = 5 * harness.Patience
+
 // exchange sends the pieces, and reads to the end of the connection: meanwhile, or then.
 func exchange(address string, pieces [][]byte, in *input) outcome {
 	dial := harness.Dial
@@ -142,6 +145,7 @@ func exchange(address string, pieces [][]byte, in *input) outcome {
 	if err != nil {
 		return outcome{end: err.Error()}
 	}
+	c.Timeout = enough
 	// A reset in place of the last handshake: or the ports of a hundred thousand connections would rest in TIME_WAIT.
 	defer c.Reset()
 
@@ -195,7 +199,7 @@ func send(c *harness.Conn, b []byte, urgent bool) error {
 
 // readInSips reads to the end: at first little at a time, with pauses in which the window closes, and then with the window opened.
 func readInSips(c *net.TCPConn) (received []byte, err error) {
-	c.SetReadDeadline(time.Now().Add(harness.Patience))
+	c.SetReadDeadline(time.Now().Add(enough))
 	part := make([]byte, 300)
 	for range 20 {
 		n, err := c.Read(part)

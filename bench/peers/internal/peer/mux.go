@@ -29,22 +29,18 @@ func Mux() *http.ServeMux {
 	mux.HandleFunc("GET /users/{id}", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, JSON, []byte(`{"id":"`+r.PathValue("id")+`"}`))
 	})
-	mux.HandleFunc("GET /bytes/{n}", func(w http.ResponseWriter, r *http.Request) {
-		n, err := strconv.Atoi(r.PathValue("n"))
-		if err != nil || n < 0 || n > MaxBytes {
-			http.NotFound(w, r)
-			return
-		}
-		answer(w, Binary, pattern[:n])
-	})
-	mux.HandleFunc("GET /middleware/{n}", func(w http.ResponseWriter, r *http.Request) {
-		n, err := strconv.Atoi(r.PathValue("n"))
-		if err != nil || n < 0 || n > MaxLayers {
-			http.NotFound(w, r)
-			return
-		}
-		answer(w, Text, chain(n))
-	})
+	numbered := func(pattern string, most int, contentType string, body func(n int) []byte) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			n, ok := number(r.PathValue("n"), most)
+			if !ok {
+				http.NotFound(w, r)
+				return
+			}
+			answer(w, contentType, body(n))
+		})
+	}
+	numbered("GET /bytes/{n}", MaxBytes, Binary, func(n int) []byte { return pattern[:n] })
+	numbered("GET /middleware/{n}", MaxLayers, Text, chain)
 	return mux
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -100,30 +101,22 @@ func Serve(method, path, body, scratch []byte) (code int, contentType string, ou
 		return 200, JSON, out
 	}
 	if text, ok := bytes.CutPrefix(path, []byte("/bytes/")); ok {
-		if n := number(text); n >= 0 && n <= MaxBytes {
+		if n, ok := number(string(text), MaxBytes); ok {
 			return 200, Binary, pattern[:n]
 		}
 	}
 	if text, ok := bytes.CutPrefix(path, []byte("/middleware/")); ok {
-		if n := number(text); n >= 0 && n <= MaxLayers {
+		if n, ok := number(string(text), MaxLayers); ok {
 			return 200, Text, chain(n)
 		}
 	}
 	return 404, Text, notFound
 }
 
-func number(text []byte) int {
-	n := 0
-	for _, c := range text {
-		if c < '0' || c > '9' || n > MaxBytes {
-			return -1
-		}
-		n = n*10 + int(c-'0')
-	}
-	if len(text) == 0 {
-		return -1
-	}
-	return n
+// number reads a number from 0 to most.
+func number(text string, most int) (n int, ok bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= most
 }
 
 // MaxLayers is the largest number of layers of /middleware/.
@@ -148,7 +141,7 @@ var date atomic.Pointer[string]
 // StartDate keeps the Date right; call it once.
 func StartDate() {
 	set := func() {
-		text := time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+		text := time.Now().UTC().Format(http.TimeFormat)
 		date.Store(&text)
 	}
 	set()

@@ -2,6 +2,7 @@ package grade
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -109,35 +110,55 @@ func comeAndGo(server *Server) error {
 // with many of them, and from outside with some.
 func timerCalls(s *Subject) (float64, error) {
 	const many, some = 1000, 150
-	flags := []string{"-idle-timeout", "1500ms"}
-	value := 0.0
-	err := s.with(func(server *Server) error {
-		r, err := server.runOut(many)
-		t := r.Total
-		value = float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / many
-		return err
-	}, flags...)
-	if err != nil {
-		return 0, err
+	const period = 1500 * time.Millisecond
+	flags := []string{"-idle-timeout", period.String()}
+	value, err := leastUnhurried(2*period, func() (value float64, err error) {
+		err = s.with(func(server *Server) error {
+			r, err := server.runOut(many)
+			t := r.Total
+			value = float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / many
+			return err
+		}, flags...)
+		return value, err
+	})
+	if err != nil || s.Blind() != nil {
+		return value, err
 	}
-	if s.Blind() != nil {
-		return value, nil
+	watched, err := leastUnhurried(2*period, func() (float64, error) {
+		server, err := s.serveWatched(append([]string{"-workers", "1"}, flags...)...)
+		if err != nil {
+			return 0, err
+		}
+		defer server.Kill()
+		before := server.record.snapshot()
+		if _, err := server.runOut(some); err != nil {
+			return 0, err
+		}
+		after := server.record.snapshot()
+		seen := 0
+		for _, call := range []string{timerfdCreate, timerfdSettime, wakeUps} {
+			seen += after[call] - before[call]
+		}
+		return float64(seen) / some, nil
+	})
+	return max(value, watched), err
+}
+
+// leastUnhurried counts once, and up to twice more while it takes longer than it should: on a machine that is busy, the
+// connections come over several periods, and a server wakes up in each.
+func leastUnhurried(should time.Duration, count func() (float64, error)) (least float64, err error) {
+	least = math.Inf(1)
+	for range 3 {
+		began := time.Now()
+		value, err := count()
+		if err != nil {
+			return 0, err
+		}
+		if least = min(least, value); time.Since(began) <= should {
+			break
+		}
 	}
-	server, err := s.serveWatched(append([]string{"-workers", "1"}, flags...)...)
-	if err != nil {
-		return 0, err
-	}
-	defer server.Kill()
-	before := server.record.snapshot()
-	if _, err := server.runOut(some); err != nil {
-		return 0, err
-	}
-	after := server.record.snapshot()
-	seen := 0
-	for _, call := range []string{timerfdCreate, timerfdSettime, wakeUps} {
-		seen += after[call] - before[call]
-	}
-	return max(value, float64(seen)/some), nil
+	return least, nil
 }
 
 func (s *Server) runOut(n int) (harness.Reading, error) {
