@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -127,7 +128,12 @@ func BuildBlocking(ctx context.Context, root, folder string) ([]Server, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return []Server{{Name: "threads-c", Path: path, Can: fixedAnswer}, {Name: "pool-c", Path: path, Args: []string{"-pool", "8"}, Can: fixedAnswer}}, nil
+	const pool = 8
+	return []Server{
+		{Name: "threads-c", Path: path, Can: fixedAnswer},
+		// Of more connections than threads the others have no answer, and the generator does not begin before each has had one.
+		{Name: "pool-c", Path: path, Args: []string{"-pool", strconv.Itoa(pool)}, Can: func(w workload.Workload) bool { return fixedAnswer(w) && w.Total() <= pool }},
+	}, nil
 }
 
 // compileC compiles a file of bench/c; ok is false, and no error, without a C compiler.
