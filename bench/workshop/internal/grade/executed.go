@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -47,35 +48,58 @@ func (s *Subject) callsFor(paths []string) (float64, error) {
 
 // executedCalls is how many calls the files make in a server's life that answers n requests.
 func (s *Subject) executedCalls(binary string, paths []string, n int) (int, error) {
-	folder, err := os.MkdirTemp("", "ladder-cover-")
+	requests := make([]string, len(paths))
+	for i, path := range paths {
+		requests[i] = "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"
+	}
+	executed, err := s.executed(binary, requests, n)
 	if err != nil {
 		return 0, err
 	}
+	return s.countOwn(executed, callAt)
+}
+
+// callAt is where a call begins.
+func callAt(node ast.Node) token.Pos {
+	if call, ok := node.(*ast.CallExpr); ok {
+		return call.Pos()
+	}
+	return token.NoPos
+}
+
+// executed is what was executed, and how often, in the life of a server that answers n requests: these in turn. The
+// binary was built with -cover.
+func (s *Subject) executed(binary string, requests []string, n int, flags ...string) (blocks, error) {
+	folder, err := os.MkdirTemp("", "ladder-cover-")
+	if err != nil {
+		return nil, err
+	}
 	defer os.RemoveAll(folder)
-	server, err := s.start(binary, []string{"GOCOVERDIR=" + folder}, nil, []string{"-workers", "1"})
+	server, err := s.start(binary, []string{"GOCOVERDIR=" + folder}, nil, append([]string{"-workers", "1"}, flags...))
 	err = lend(server, err, func(server *Server) error {
 		c, err := server.dial()
 		if err != nil {
 			return err
 		}
 		for i := range n {
-			if err := c.send("GET " + paths[i%len(paths)] + " HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+			request := requests[i%len(requests)]
+			if err := c.send(request); err != nil {
 				return err
 			}
 			if _, err := c.answer(); err != nil {
-				return fmt.Errorf("GET %s: %w", paths[i%len(paths)], err)
+				return fmt.Errorf("%s: %w", firstLine(request), err)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	text, err := exec.CommandContext(s.Context, "go", "tool", "covdata", "textfmt", "-i="+folder, "-o=/dev/stdout").Output()
 	if err != nil {
-		return 0, fmt.Errorf("cannot read what was executed: %w", err)
+		return nil, fmt.Errorf("cannot read what was executed: %w", err)
 	}
-	return s.countCalls(text)
+	return readBlocks(text)
 }
 
 // block is a piece of code between two places, and how often it was executed.
@@ -92,9 +116,12 @@ func before(a, b token.Position) bool {
 	return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
 }
 
-// countCalls adds up, over all calls in the files that may be changed and in new ones, how often each was made.
-func (s *Subject) countCalls(profile []byte) (int, error) {
-	blocks := map[string][]block{}
+// blocks are those of each file, by its path: the package's, and its name.
+type blocks map[string][]block
+
+// readBlocks reads a coverage profile in the format of go tool covdata textfmt.
+func readBlocks(profile []byte) (blocks, error) {
+	all := blocks{}
 	scanner := bufio.NewScanner(bytes.NewReader(profile))
 	for scanner.Scan() {
 		// path/file.go:10.2,12.3 2 400
@@ -105,34 +132,49 @@ func (s *Subject) countCalls(profile []byte) (int, error) {
 		var b block
 		var statements int
 		if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d", &b.from.Line, &b.from.Column, &b.to.Line, &b.to.Column, &statements, &b.count); err != nil {
-			return 0, fmt.Errorf("cannot read what was executed: %w", err)
+			return nil, fmt.Errorf("cannot read what was executed: %w", err)
 		}
-		name := path.Base(place) + ".go"
-		blocks[name] = append(blocks[name], b)
+		all[place+".go"] = append(all[place+".go"], b)
 	}
+	return all, nil
+}
+
+// countOwn adds up, over all places in the files that may be changed and in new ones, how often each was executed.
+func (s *Subject) countOwn(all blocks, place func(ast.Node) token.Pos) (int, error) {
 	total := 0
-	for name, text := range s.Own {
-		if _, old := s.Start[name]; old && !s.mayChange(name) || path.Ext(name) != ".go" {
+	for at, executed := range all {
+		name := path.Base(at)
+		text, own := s.Own[name]
+		if _, old := s.Start[name]; !own || strings.HasPrefix(at, library+"/") || old && !s.mayChange(name) {
 			continue
 		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+		n, err := count(name, text, executed, place)
 		if err != nil {
 			return 0, err
 		}
-		ast.Inspect(file, func(node ast.Node) bool {
-			if call, ok := node.(*ast.CallExpr); ok {
-				at := set.Position(call.Pos())
-				for _, b := range blocks[name] {
-					if b.holds(at) {
-						total += b.count
-						break
-					}
-				}
-			}
-			return true
-		})
+		total += n
 	}
+	return total, nil
+}
+
+// count adds up how often the places of a file were executed: those of the nodes for which place has one.
+func count(name string, text []byte, executed []block, place func(ast.Node) token.Pos) (total int, err error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return 0, err
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		at := place(node)
+		if !at.IsValid() {
+			return true
+		}
+		position := set.Position(at)
+		if i := slices.IndexFunc(executed, func(b block) bool { return b.holds(position) }); i >= 0 {
+			total += executed[i].count
+		}
+		return true
+	})
 	return total, nil
 }
 

@@ -144,11 +144,32 @@ func TestCountCalls(t *testing.T) {
 		at + "own.go:5.7,7.3 1 7\n" + // one in a branch
 		at + "new.go:3.10,3.29 1 5\n" + // a file that is new counts too
 		at + "other.go:3.10,3.16 1 1000\n" // one that is out of bounds does not
-	n, err := s.countCalls([]byte(profile))
+	executed, err := readBlocks([]byte(profile))
+	require.NoError(t, err)
+	n, err := s.countOwn(executed, callAt)
 	require.NoError(t, err)
 	require.Equal(t, 2*100+7+5, n)
-	_, err = s.countCalls([]byte(at + "own.go:three 1 1\n"))
+	_, err = readBlocks([]byte(at + "own.go:three 1 1\n"))
 	require.Error(t, err)
+}
+
+func TestCountRounds(t *testing.T) {
+	text := []byte("package main\n\nfunc f() {\n\tfor x() {\n\t\ty()\n\t}\n\tfor range z {\n\t}\n\ty()\n}\n")
+	const at = "github.com/x/y/work/z/"
+	executed, err := readBlocks([]byte("mode: count\n" +
+		at + "own.go:3.10,4.10 1 3\n" +
+		at + "own.go:4.10,6.3 1 300\n" + // each round of the first
+		at + "own.go:7.14,8.3 0 50\n" + // and of the second
+		at + "own.go:9.2,9.5 1 3\n" +
+		library + "/own.go:4.10,6.3 1 9\n")) // a file of the same name, and not of the exercise
+	require.NoError(t, err)
+	n, err := (&Subject{Own: map[string][]byte{"own.go": text}}).countOwn(executed, roundAt)
+	require.NoError(t, err)
+	require.Equal(t, 350, n)
+	head := headOf("GET / HTTP/1.1\r\nHost: a\r\n", rereadHead)
+	require.Len(t, head, rereadHead)
+	require.Equal(t, 8, strings.Count(head, "\r\nX-Field-"))
+	require.True(t, strings.HasSuffix(head, "v\r\n\r\n"))
 }
 
 func TestCacheLinesThatMeet(t *testing.T) {
