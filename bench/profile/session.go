@@ -47,6 +47,11 @@ func (l *lab) session(ctx context.Context, server run.Server, use func(*session)
 
 // drive starts a server, drives it once, and ends it.
 func (l *lab) drive(ctx context.Context, server run.Server, w workload.Workload, duration time.Duration, recorders ...recorder) (o outcome, err error) {
+	server, remove, err := run.WithFile(server, w)
+	defer remove()
+	if err != nil {
+		return o, err
+	}
 	err = l.session(ctx, server, func(s *session) (err error) {
 		o, err = s.drive(ctx, w, duration, recorders...)
 		return err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -114,14 +115,36 @@ const BareC = "bare-c"
 
 // BuildBareC builds the C loop; ok is false, and no error, without a C compiler.
 func BuildBareC(ctx context.Context, root, folder string) (s Server, ok bool, err error) {
+	s = Server{Name: BareC, Path: filepath.Join(folder, BareC), Can: fixedAnswer}
+	ok, err = compileC(ctx, root, "the C loop", s.Path, "bare.c")
+	return s, ok, err
+}
+
+// BuildBlocking builds the server with a thread for each connection and the one with eight for all, in C; none, and no error,
+// without a C compiler.
+func BuildBlocking(ctx context.Context, root, folder string) ([]Server, error) {
+	path := filepath.Join(folder, "blocking-c")
+	ok, err := compileC(ctx, root, "the server with blocking reads", path, "blocking.c")
+	if err != nil || !ok {
+		return nil, err
+	}
+	const pool = 8
+	return []Server{
+		{Name: "threads-c", Path: path, Can: fixedAnswer},
+		// Of more connections than threads the others have no answer, and the generator does not begin before each has had one.
+		{Name: "pool-c", Path: path, Args: []string{"-pool", strconv.Itoa(pool)}, Can: func(w workload.Workload) bool { return fixedAnswer(w) && w.Total() <= pool }},
+	}, nil
+}
+
+// compileC compiles a file of bench/c; ok is false, and no error, without a C compiler.
+func compileC(ctx context.Context, root, what, program, file string) (ok bool, err error) {
 	for _, compiler := range []string{os.Getenv("CC"), "cc", "gcc", "clang"} {
 		if _, err := exec.LookPath(compiler); compiler == "" || err != nil {
 			continue
 		}
-		s = Server{Name: BareC, Path: filepath.Join(folder, BareC), Can: fixedAnswer}
-		return s, true, compile(ctx, root, "the C loop", compiler, "-O2", "-o", s.Path, filepath.Join("bench", "c", "bare.c"))
+		return true, compile(ctx, root, what, compiler, "-O2", "-pthread", "-o", program, filepath.Join("bench", "c", file))
 	}
-	return s, false, nil
+	return false, nil
 }
 
 // compile runs a compiler in a folder.
@@ -152,8 +175,8 @@ func BuildPeers(ctx context.Context, root, folder string) ([]Server, error) {
 }
 
 // noHops leaves out the middleware that hops between goroutines: the hop is the
-// stages' own, so that the peers have nothing like it to measure.
-func noHops(w workload.Workload) bool { return !strings.HasPrefix(w.Name, "async-") }
+// stages' own, so that the peers have nothing like it to measure; and files, which they do not serve.
+func noHops(w workload.Workload) bool { return !strings.HasPrefix(w.Name, "async-") && w.File == "" }
 
 // fixedAnswer tells which workloads a loop can serve that sends the same bytes
 // for every read and never closes a connection.

@@ -99,7 +99,12 @@ func (b *Bench) lookIdle(ctx context.Context, s *harness.Server, w workload.Work
 // process is left when it returns.
 func (b *Bench) measure(ctx context.Context, item Item) (m results.Measurement, err error) {
 	m = results.Measurement{Server: item.Server.Name, Workload: item.name()}
-	server, reach := item.Server, func(address string) string { return address }
+	server, remove, err := WithFile(item.Server, item.Workload)
+	defer remove()
+	if err != nil {
+		return m, err
+	}
+	reach := func(address string) string { return address }
 	if n := b.networks[server.Network]; n != nil {
 		server, reach = n.inside(server), n.reach
 	}

@@ -392,3 +392,42 @@ func TestBareC(t *testing.T) {
 	require.NotZero(t, m.Requests)
 	require.Empty(t, m.Errors)
 }
+
+// The pool has as many clients as threads: it can have no more.
+func TestBlocking(t *testing.T) {
+	root, err := harness.FindRoot()
+	require.NoError(t, err)
+	servers, err := BuildBlocking(t.Context(), root, t.TempDir())
+	require.NoError(t, err)
+	if len(servers) == 0 {
+		t.Skip("no C compiler here")
+	}
+	for _, s := range servers {
+		n := 20
+		if !s.Can(hello(t, n)) {
+			n = 8
+		}
+		require.True(t, s.Can(hello(t, n)))
+		m, err := bench(t).measure(t.Context(), Item{Server: s, Workload: hello(t, n)})
+		require.NoError(t, err, s.Name)
+		require.NotZero(t, m.Requests, s.Name)
+		require.Equal(t, n, m.Established, s.Name)
+	}
+}
+
+func TestServerHasTheFileOfItsWorkload(t *testing.T) {
+	w, err := workload.ByName("file")
+	require.NoError(t, err)
+	s, remove, err := WithFile(Server{Args: []string{"-pin"}}, w)
+	require.NoError(t, err)
+	require.Equal(t, []string{"-pin", "-static"}, s.Args[:2])
+	text, err := os.ReadFile(filepath.Join(s.Args[2], w.File))
+	require.NoError(t, err)
+	require.Equal(t, w.Body, text)
+	remove()
+	require.NoDirExists(t, s.Args[2])
+	s, remove, err = WithFile(Server{}, hello(t, 1))
+	require.NoError(t, err)
+	defer remove()
+	require.Empty(t, s.Args)
+}

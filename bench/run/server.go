@@ -2,6 +2,9 @@ package run
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -27,6 +30,19 @@ type Server struct {
 	// Admin is for servers that have the admin listener of the stages; without
 	// it there are no counters.
 	Admin bool
+}
+
+// WithFile is s with the folder of the file that w asks for, if it does. remove removes that folder; it may be called in any case.
+func WithFile(s Server, w workload.Workload) (_ Server, remove func(), err error) {
+	if w.File == "" {
+		return s, func() {}, nil
+	}
+	folder, err := os.MkdirTemp("", "ladder-static-")
+	if err != nil {
+		return s, func() {}, err
+	}
+	s.Args = append(slices.Clone(s.Args), "-static", folder)
+	return s, func() { os.RemoveAll(folder) }, os.WriteFile(filepath.Join(folder, w.File), w.Body, 0o600)
 }
 
 // Start starts s on the given CPUs. Whoever has started it has to Stop or Close it.

@@ -2,8 +2,10 @@ package site
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,31 +19,36 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// ablation is bench/variants/ablation.yaml: stages with a part of their step taken back or put in,
+// ablation is bench/variants/ablation.yaml, or another file of that form: stages with a part of their step taken back or put in,
 // so that what the parts bring can be measured apart.
 type ablation struct {
-	Variants []variant `yaml:"variants"`
-	Also     []struct {
-		Server   string `yaml:"server"`
-		Workload string `yaml:"workload"`
-	} `yaml:"also"`
+	Variants []variant   `yaml:"variants"`
+	Also     []placement `yaml:"also"`
+}
+
+type placement struct {
+	Server   string `yaml:"server"`
+	Workload string `yaml:"workload"`
 }
 
 type variant struct {
 	harness.Variant `yaml:",inline"`
 
-	Chapter string `yaml:"chapter"` // the stage whose chapter shows it
-	What    string `yaml:"what"`
-	Compare []struct {
-		Workload string `yaml:"workload"`
-		With     string `yaml:"with"`
-	} `yaml:"compare"`
+	Chapter string       `yaml:"chapter"` // the stage whose chapter shows it
+	What    string       `yaml:"what"`
+	Compare []comparison `yaml:"compare"`
 }
 
-func readAblation(root string) (*ablation, error) {
+type comparison struct {
+	Workload string `yaml:"workload"`
+	With     string `yaml:"with"`
+}
+
+// readAblation reads a file of bench/variants, by its name without ".yaml".
+func readAblation(root, name string) (*ablation, error) {
 	a := &ablation{}
-	path := filepath.Join(root, "bench", "variants", "ablation.yaml")
-	if err := readYAML(path, a); err != nil {
+	file := filepath.Join(root, "bench", "variants", name+".yaml")
+	if err := readYAML(file, a); err != nil {
 		return nil, err
 	}
 	compared := map[string]bool{}
@@ -52,7 +59,7 @@ func readAblation(root string) (*ablation, error) {
 	}
 	for _, v := range a.Variants {
 		if v.Name == "" || v.Stage == "" || v.Chapter == "" || v.What == "" || !compared[v.Name] {
-			return nil, fmt.Errorf("%s: variant %q needs chapter, stage, what and compare", path, v.Name)
+			return nil, fmt.Errorf("%s: variant %q needs chapter, stage, what and compare", file, v.Name)
 		}
 	}
 	return a, nil
@@ -77,13 +84,51 @@ func decodeYAML(path string, text []byte, to any) error {
 	return nil
 }
 
-// ablation builds the variants and measures each beside what it is compared with.
-func (r *refreshing) ablation() error {
-	stages, err := harness.Stages(r.root)
+// summitWorkloads are those on which chapter 9 shows what the exercises add up to.
+var summitWorkloads = []string{"hello", "browser", "pipelined", "echo", "churn"}
+
+// readSummit makes variants of the summit: each of its parts alone, called as its exercise is, then all up to each of them,
+// with "+" before its name, the last of which is the summit itself. Each is compared with the stage.
+func readSummit(root string) (*ablation, error) {
+	summit, err := harness.Summit(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a, err := readAblation(r.root)
+	a := &ablation{}
+	add := func(name string, then []harness.Change) {
+		v := variant{Variant: summit}
+		v.Name, v.Then = name, then
+		for _, w := range summitWorkloads {
+			v.Compare = append(v.Compare, comparison{w, harness.ShortName(summit.Stage)})
+		}
+		a.Variants = append(a.Variants, v)
+	}
+	for i, part := range summit.Then {
+		add(exerciseOf(part), summit.Then[i:i+1])
+	}
+	for i, part := range summit.Then {
+		switch i {
+		case 0: // which is the same as alone
+		case len(summit.Then) - 1:
+			add(summit.Name, summit.Then)
+		default:
+			add("+"+exerciseOf(part), summit.Then[:i+1])
+		}
+	}
+	for _, name := range []string{harness.ShortName(summit.Stage), summit.Name} {
+		a.Also = append(a.Also, placement{name, "idle10k"})
+	}
+	return a, nil
+}
+
+// exerciseOf is the name of the exercise whose reference a change is: its folder.
+func exerciseOf(c harness.Change) string {
+	return path.Base(path.Dir(cmp.Or(c.Folder, c.Patch)))
+}
+
+// ablation builds variants and measures each beside what it is compared with, into a file of docs/data.
+func (r *refreshing) ablation(a *ablation, file string) error {
+	stages, err := harness.Stages(r.root)
 	if err != nil {
 		return err
 	}
@@ -92,6 +137,11 @@ func (r *refreshing) ablation() error {
 	if err != nil {
 		return err
 	}
+	blocking, err := run.BuildBlocking(r.ctx, r.root, r.work)
+	if err != nil {
+		return err
+	}
+	all = append(all, blocking...)
 	peers, err := run.BuildPeers(r.ctx, r.root, r.work)
 	if err != nil {
 		return err
@@ -123,7 +173,7 @@ func (r *refreshing) ablation() error {
 		name = names.server(name)
 		i := slices.IndexFunc(all, func(s run.Server) bool { return s.Name == name })
 		if i < 0 {
-			return server, fmt.Errorf("ablation.yaml: there is no server %q", name)
+			return server, fmt.Errorf("%s: there is no server %q", file, name)
 		}
 		w, err := workload.ByName(on)
 		if err != nil {
@@ -160,5 +210,5 @@ func (r *refreshing) ablation() error {
 	}
 	d.Command = "make docs-refresh"
 	d.Method.Revision = run.Revision(r.root)
-	return writeData(d, r.data("ablation.json"))
+	return writeData(d, r.data(file))
 }

@@ -11,8 +11,11 @@ import (
 // A variant that no longer fits its stage, or does not compile, would only be
 // found out when somebody measures.
 func TestVariantsCompile(t *testing.T) {
-	a, err := readAblation(root)
+	a, err := readAblation(root, ablationName)
 	require.NoError(t, err)
+	beside, err := readAblation(root, elsewhereName)
+	require.NoError(t, err)
+	a.Variants = append(a.Variants, beside.Variants...)
 	checker, err := typecheck.New(t.Context(), root, "./stage...")
 	require.NoError(t, err)
 	for _, v := range a.Variants {

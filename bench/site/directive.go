@@ -66,6 +66,8 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"ablation":    {1, 1, func() (string, error) { return b.ablationTable(args[0]) }},
 		"flame":       {1, 2, func() (string, error) { return b.flame(args...) }},
 		"where":       {1, 6, func() (string, error) { return b.whereTable(args...) }},
+		"summit":      {0, 0, b.summitTable},
+		"elsewhere":   {0, 0, b.elsewhereTable},
 		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
 		"rate":        {0, 0, b.rateTable},
 		"network":     {0, 0, b.networkTable},

@@ -2,10 +2,11 @@ package site
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"html"
+	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,11 +23,15 @@ var resultFiles = []string{"ladder.json", "ablation.json"}
 
 // Files that are asked only by keys that begin with their name and a dot.
 const (
-	sharedName = "shared" // stage0 and stage1 on one CPU together with the generator
-	peersName  = "peers"  // servers of other libraries beside the stages
+	sharedName    = "shared"    // stage0 and stage1 on one CPU together with the generator
+	peersName     = "peers"     // servers of other libraries beside the stages
+	elsewhereName = "elsewhere" // rows beside the ladder
+	summitName    = "summit"    // what the parts of the summit bring
 )
 
-var namedFiles = []string{sharedName, peersName}
+const ablationName = "ablation" // one of resultFiles
+
+var namedFiles = []string{sharedName, peersName, summitName, elsewhereName}
 
 // results answers what chapters quote from the results files.
 type dataFiles struct {
@@ -43,16 +48,13 @@ func readResults(root string, stages []string) (*dataFiles, error) {
 			return nil, err
 		}
 	}
-	// A file of an earlier form is read as long as it is there.
-	if _, err := os.Stat(filepath.Join(root, "docs", "data", "split.json")); err == nil {
-		r.named["split"] = &dataFiles{stages: stages}
-		if err := r.named["split"].read(root, "split.json"); err != nil {
-			return nil, err
-		}
-	}
 	for _, name := range namedFiles {
 		r.named[name] = &dataFiles{stages: stages}
-		if err := r.named[name].read(root, name+".json"); err != nil {
+		err := r.named[name].read(root, name+".json")
+		if later := name == summitName || name == elsewhereName; later && errors.Is(err, fs.ErrNotExist) {
+			continue // their tables say so
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -88,6 +90,13 @@ type figure struct {
 // html is the figure as it stands in a page.
 func (f figure) html() string {
 	return `<span class="figure" title="` + html.EscapeString(f.title) + `">` + html.EscapeString(f.text) + `</span>`
+}
+
+// has says whether a server stands in a document.
+func (r *dataFiles) has(server string) bool {
+	return slices.ContainsFunc(r.documents, func(d *results.Document) bool {
+		return slices.ContainsFunc(d.Servers, func(s results.Server) bool { return s.Name == server })
+	})
 }
 
 // server spells a short name out: "stage1" is the stage's folder, and

@@ -120,6 +120,7 @@ type builder struct {
 	tests     testNames
 	ablation  *ablation
 	labs      *labs
+	summit    *ablation
 	pages     []*page
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
@@ -153,7 +154,10 @@ func newBuilder(root string) (b *builder, err error) {
 	if b.tests, err = readTests(root); err != nil {
 		return nil, err
 	}
-	if b.ablation, err = readAblation(root); err != nil {
+	if b.ablation, err = readAblation(root, ablationName); err != nil {
+		return nil, err
+	}
+	if b.summit, err = readSummit(root); err != nil {
 		return nil, err
 	}
 	if b.labs, err = readLabs(root); err != nil {

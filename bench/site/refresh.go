@@ -21,18 +21,18 @@ import (
 // Refresh says what is to be measured anew, and how long.
 type Refresh struct {
 	Only   []string      // of RefreshParts, others are none; all when empty
-	Rounds int           // of the ablation; 0: as many as fit into Time, at least 6
-	Time   time.Duration // for the ablation
+	Rounds int           // of the ablation, of the summit and elsewhere; 0: as many as fit into Time, at least 6
+	Time   time.Duration // for each of them
 	Labs   []string      // to run; all when empty
 	Quick  bool          // short and noisy
 	Out    io.Writer
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, "ablation", "profiles", labsName}
+var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, ablationName, summitName, elsewhereName, "profiles", labsName}
 
-// peersWorkloads are those on which chapter 9 shows stage5 beside other servers.
-const peersWorkloads = "hello,pipelined,browser,json,body64k"
+// peersWorkloads are those on which chapter 9 shows stage5 and the summit beside other servers.
+const peersWorkloads = "hello,pipelined,browser,json,body64k,churn"
 
 // Run measures into docs/data of the repository at root. command is this
 // process's own program, which has the subcommands run, load and where.
@@ -77,8 +77,18 @@ func (r *refreshing) part(name string) error {
 		return r.document(name, "rate")
 	case networkName:
 		return r.document(name, "network")
-	case "ablation":
-		return r.ablation()
+	case ablationName, elsewhereName:
+		a, err := readAblation(r.root, name)
+		if err != nil {
+			return err
+		}
+		return r.ablation(a, name+".json")
+	case summitName:
+		a, err := readSummit(r.root)
+		if err != nil {
+			return err
+		}
+		return r.ablation(a, name+".json")
 	case "profiles":
 		return r.profiles()
 	case labsName:

@@ -183,6 +183,66 @@ func (b *builder) ablationTable(chapter string) (string, error) {
 		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds), nil
 }
 
+// notMeasured stands in the place of a table whose file is not there yet.
+const notMeasured = `<p class="measured">Not measured yet: <code>make docs-refresh</code> does.</p>`
+
+// summitTable shows what each part of the summit brings to the stage, and what they add up to: requests per second, and below
+// them CPU per request, on each workload; and the summit beside other servers.
+func (b *builder) summitTable() (string, error) {
+	of := b.results.named[summitName]
+	if len(of.documents) == 0 {
+		return notMeasured, nil
+	}
+	g := newGrid("numbers", append([]string{"beside stage5"}, summitWorkloads...)...)
+	for _, v := range b.summit.Variants {
+		cells := []string{html.EscapeString(v.Name)}
+		for _, c := range v.Compare {
+			speed, _, err := of.ratio(c.Workload, v.Name, c.With, "ratio")
+			if err != nil {
+				return "", err
+			}
+			cpu, _, err := of.ratio(c.Workload, v.Name, c.With, "cpu")
+			if err != nil {
+				return "", err
+			}
+			cells = append(cells, spoken(speed)+"<br>"+spoken(cpu))
+		}
+		g.row(cells...)
+	}
+	out := g.String() + measuredOn(of.documents[0])
+	if peers := b.results.named[peersName]; peers.has(summitName) {
+		beside, err := b.peersTable(summitName, strings.Split(peersWorkloads, ","))
+		return out + beside, err
+	}
+	return out, nil
+}
+
+// elsewhereTable shows the rows beside the ladder: what a server does on each workload, and what a connection holds of memory.
+func (b *builder) elsewhereTable() (string, error) {
+	of := b.results.named[elsewhereName]
+	if len(of.documents) == 0 {
+		return notMeasured, nil
+	}
+	d := of.documents[0]
+	g := newGrid("numbers", "workload", "server", "requests per second", "server CPU", "99% within", "resident bytes per connection", "connections answered")
+	for _, w := range d.Workloads {
+		for _, s := range d.Servers {
+			row, ok := d.Row(s.Name, w.Name)
+			if !ok {
+				continue
+			}
+			g.row(html.EscapeString(w.Name), html.EscapeString(of.short(s.Name)), kilo(row.RequestsPerSecond.Median), microseconds(row.ServerCPUMicros.Median),
+				microseconds(row.P99Micros.Median), console.Thousands(row.ResidentPerConnection.Median), console.Thousands(row.Established))
+		}
+	}
+	return g.String() + measuredOn(d), nil
+}
+
+func measuredOn(d *results.Document) string {
+	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs; %d rounds.</p>`,
+		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds)
+}
+
 // peersTable is a server beside those of other libraries: its requests per
 // second to theirs, and what a request on the first workload costs each.
 func (b *builder) peersTable(stage string, workloads []string) (string, error) {

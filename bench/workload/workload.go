@@ -31,6 +31,9 @@ type Workload struct {
 	Reconnect   bool // a new connection for every request
 	Idle        int  // further connections that send one request at the start and then stay quiet
 
+	// File is the name of a file with Body that the server must be given, below -static; "" is none.
+	File string
+
 	// Wanted is the number of connections, idle ones among them, that the workload is named
 	// after when this machine cannot hold so many; else 0. Alias is its name with that number.
 	Wanted int
@@ -61,6 +64,7 @@ func All() []Workload {
 		get("body2k", "GET /bytes/2048", "/bytes/2048", stable("/bytes/2048")),
 		get("body8k", "GET /bytes/8192", "/bytes/8192", stable("/bytes/8192")),
 		get("body64k", "GET /bytes/65536", "/bytes/65536", stable("/bytes/65536")),
+		file(),
 		with(get("churn", "a new connection for every GET /", "/", []byte(greeting)), func(w *Workload) {
 			w.Request = []byte("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n")
 			w.Reconnect = true
@@ -182,6 +186,13 @@ const plain = "text/plain"
 func with(w Workload, change func(*Workload)) Workload {
 	change(&w)
 	return w
+}
+
+// file asks for a file, of a size that many have.
+func file() Workload {
+	const name, size = "file.css", 16 << 10
+	text := strings.Repeat("p { color: black }\n", size/19+1)[:size]
+	return with(get("file", "GET /static/"+name+", a file of 16 KiB (-static)", "/static/"+name, []byte(text)), func(w *Workload) { w.File = name })
 }
 
 func echo() Workload {

@@ -70,6 +70,16 @@ func ParseVariant(text []byte) (v Variant, err error) {
 	return v, nil
 }
 
+// Summit is the variant of bench/variants/summit.yaml: the last stage with the references of those exercises that make it
+// faster, one entry of Then each, in order.
+func Summit(root string) (v Variant, err error) {
+	text, err := os.ReadFile(filepath.Join(root, "bench", "variants", "summit.yaml"))
+	if err != nil {
+		return v, err
+	}
+	return ParseVariant(text)
+}
+
 // Source applies the changes and returns what is to be built. Nothing is written in the repository.
 func (v Variant) Source(ctx context.Context, root string) (*Source, error) {
 	s, err := v.source(ctx, root)

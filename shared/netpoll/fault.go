@@ -42,6 +42,7 @@ const (
 	CallTimerfdSettime
 	CallSchedSetaffinity
 	CallPrlimit64
+	CallUnshare
 	callCount
 )
 
@@ -49,7 +50,7 @@ var callNames = [callCount]string{
 	"recvfrom", "sendto", "sendmsg", "accept4", "shutdown", "close",
 	"socket", "setsockopt", "getsockopt", "ioctl", "bind", "listen", "getsockname", "connect",
 	"epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "write",
-	"timerfd_create", "timerfd_settime", "sched_setaffinity", "prlimit64",
+	"timerfd_create", "timerfd_settime", "sched_setaffinity", "prlimit64", "unshare",
 }
 
 // String is the system call's name as strace shows it: "recvfrom", "epoll_pwait".

@@ -56,6 +56,9 @@ func NewTimer(c *Counters) (fd int, err error) { return -1, ErrUnsupported }
 // SetTimer answers ErrUnsupported here; see timer_linux.go.
 func SetTimer(c *Counters, fd int, after time.Duration) error { return ErrUnsupported }
 
+// UnshareDescriptors answers ErrUnsupported here; see thread_linux.go.
+func UnshareDescriptors() error { return ErrUnsupported }
+
 // PinThread answers ErrUnsupported here; see thread_linux.go.
 func PinThread(cpu int) error { return ErrUnsupported }
 

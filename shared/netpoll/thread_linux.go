@@ -24,6 +24,26 @@ func PinThread(cpu int) error {
 	return nil
 }
 
+// UnshareDescriptors gives the calling thread a table of descriptors of its own, a copy of the one that it has shared with the
+// other threads: unshare(2) with CLONE_FILES. From now on a descriptor that either side opens or closes is so on that side
+// alone, and a socket lives as long as it is open in any of the tables. No right is needed; it fails with ENOMEM, with EMFILE
+// where more are open than may be, and with EPERM in a container that forbids the call.
+//
+// The goroutine must hold the thread with runtime.LockOSThread, and end without unlocking it: the table goes with the thread.
+// The runtime starts no thread from one that is locked, so that none inherits it. What the runtime has opened itself (its own
+// epoll instance) must stay open in the copy: it may be asked by any thread.
+func UnshareDescriptors() error {
+	_, errno, injected := consult(CallUnshare, -1)
+	err := failure(errno)
+	if !injected {
+		err = unix.Unshare(unix.CLONE_FILES)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot give a thread descriptors of its own: %w", err)
+	}
+	return nil
+}
+
 // startMask is read before anything can be pinned: threads that are ended while pinned may live on, the main one for instance.
 var startMask, startMaskError = affinity()
 

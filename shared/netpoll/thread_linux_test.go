@@ -47,6 +47,38 @@ func TestPinThread(t *testing.T) {
 	require.ErrorIs(t, PinThread(cpus[0]), syscall.EPERM)
 }
 
+func TestUnshareDescriptors(t *testing.T) {
+	c := new(Counters)
+	before, err := openEventfd()
+	require.NoError(t, err)
+	defer Close(c, before)
+	type seen struct {
+		failed error
+		fd     int // the highest that was opened there
+	}
+	done := make(chan seen)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the table ends with the thread
+		s := seen{failed: UnshareDescriptors()}
+		if s.failed == nil {
+			s.failed = Close(c, before)
+		}
+		for s.failed == nil && s.fd <= before+64 {
+			s.fd, s.failed = openEventfd()
+		}
+		done <- s
+	}()
+	s := <-done
+	require.NoError(t, s.failed)
+	_, err = unix.FcntlInt(uintptr(before), unix.F_GETFD, 0)
+	require.NoError(t, err, "closed in the other table, it is still open here")
+	_, err = unix.FcntlInt(uintptr(s.fd), unix.F_GETFD, 0)
+	require.ErrorIs(t, err, unix.EBADF, "opened in the other table, it is not here")
+
+	injectFaults(t, CallUnshare, fail(unix.EPERM)...)
+	require.ErrorIs(t, UnshareDescriptors(), syscall.EPERM)
+}
+
 func TestCPUClockAdvances(t *testing.T) {
 	before := ProcessCPUNanoseconds()
 	require.Positive(t, before)

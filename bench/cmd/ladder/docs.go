@@ -158,10 +158,12 @@ func newDocsRefresh() *cobra.Command {
 
   ladder     what make ladder measures
   shared     stage1 beside stage0, on one CPU together with the generator
-  peers      stage5 beside the servers of other libraries
+  peers      stage5 and the summit beside the servers of other libraries
   rate       every stage at one rate, half of what stage0 can serve
   network    stages 4 and 5 over loopback, veth pair and bridge (needs root)
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
+  elsewhere  rows beside the ladder: bench/variants/elsewhere.yaml
+  summit     what each part of bench/variants/summit.yaml brings to stage5, and all
   profiles   where the CPU time of each stage goes: the table and the flame graphs
   labs       the labs, a file for each; --lab names some
 
@@ -197,8 +199,8 @@ Let nothing else run meanwhile. It takes about half an hour.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&r.Only, "only", nil, "measure these parts only: "+strings.Join(site.RefreshParts, ", "))
 	f.StringSliceVar(&r.Labs, "lab", nil, "of the labs run these only")
-	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation (default: as many as fit in --time, at least 6)")
-	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for the ablation")
+	f.IntVar(&r.Rounds, "rounds", 0, "rounds of the ablation, the summit and elsewhere (default: as many as fit in --time, at least 6)")
+	f.DurationVar(&r.Time, "time", 5*time.Minute, "time for each of them")
 	f.BoolVar(&r.Quick, "quick", false, "short and noisy: to see that all of it works")
 	completeFlag(cmd, "only", site.RefreshParts...)
 	return cmd

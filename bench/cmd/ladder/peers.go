@@ -17,7 +17,9 @@ func newPeers() *cobra.Command {
 		Use:   "peers",
 		Short: "Measure other Go servers, and a bare C loop, beside three stages",
 		Long: `Measure net/http, fasthttp, gnet (with wildcat), nbio and a bare C loop beside
-stage0, stage1 with -acceptor, and stage5, each on the workloads that it can serve.
+stage0, stage1 with -acceptor, stage5, and the summit, which is stage5 with what
+exercises add to it (bench/variants/summit.yaml), each on the workloads that it can
+serve.
 The peers are a module of their own, bench/peers, which is built for this: Go may
 have to fetch their libraries first.`,
 		Args: noArguments,
@@ -43,13 +45,21 @@ have to fetch their libraries first.`,
 			if bare != nil {
 				peers = append(peers, *bare)
 			}
+			variant, err := harness.Summit(j.root)
+			if err != nil {
+				return err
+			}
+			summit, err := run.BuildVariant(j.ctx, j.root, j.bin, variant)
+			if err != nil {
+				return err
+			}
 			last := stages[len(stages)-1]
-			servers := append(stages, peers...)
-			j.Grid(servers, j.workloads, []run.Server{last}, servers)
+			servers := append(append(stages, summit), peers...)
+			j.Grid(servers, j.workloads, []run.Server{last, summit}, servers)
 			return nil
 		}),
 	}
 	h.flags(cmd, 5*time.Minute)
-	workloadFlag(cmd, &names, "hello,pipelined,browser,json,body64k", "what to send, separated by commas, or all")
+	workloadFlag(cmd, &names, "hello,pipelined,browser,json,body64k,churn", "what to send, separated by commas, or all")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,12 +22,15 @@ const binariesVariable = "QPS_LADDER_DIFFERENTIAL_BINARIES"
 // root is the module's folder.
 const root = "../../.."
 
+// summit is what the variant of that name is called here.
+const summit = "summit"
+
 // target is a running server.
 type target struct {
 	name, address string
 }
 
-// startStages builds all stages and starts each; those whose requests are views also in the mode that overwrites a request's
+// startStages builds all stages and the summit, and starts each; those whose requests are views also in the mode that overwrites a request's
 // bytes as soon as its views are dead. The first target is stage 0.
 func startStages(t testing.TB) []target {
 	t.Helper()
@@ -36,6 +40,7 @@ func startStages(t testing.TB) []target {
 	stages, err := harness.Stages(root)
 	require.NoError(t, err)
 	require.Len(t, stages, 6)
+	stages = append(stages, summit)
 	binaries := build(t, stages)
 	files := filepath.Join(binaries, "files")
 	var targets []target
@@ -95,7 +100,13 @@ func build(t testing.TB, stages []string) string {
 	for name, size := range map[string]int{"small.txt": 100, "large.bin": 70_000, "index.html": 0} {
 		require.NoError(t, os.WriteFile(filepath.Join(files, name), bytes.Repeat([]byte("f"), size), 0o600))
 	}
+	stages = slices.DeleteFunc(slices.Clone(stages), func(name string) bool { return name == summit })
 	require.NoError(t, harness.BuildStages(context.Background(), root, into, stages, "-ldflags=-s -w"))
+	v, err := harness.Summit(root)
+	require.NoError(t, err)
+	source, err := v.Source(context.Background(), root)
+	require.NoError(t, err)
+	require.NoError(t, source.BuildTo(context.Background(), filepath.Join(into, summit), "-ldflags=-s -w"))
 	return into
 }
 
@@ -103,7 +114,7 @@ func build(t testing.TB, stages []string) string {
 // does not take an old result for the present one when they have changed.
 func noteSources(t testing.TB) {
 	t.Helper()
-	for _, pattern := range []string{"go.mod", "go.sum", "stage*/*.go", "shared/*/*.go"} {
+	for _, pattern := range []string{"go.mod", "go.sum", "stage*/*.go", "shared/*/*.go", "bench/variants/summit.yaml", "docs/workshop/exercises/*/reference.patch", "docs/workshop/exercises/*/_reference/*"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, file := range files {

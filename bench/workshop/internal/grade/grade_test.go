@@ -177,6 +177,25 @@ func TestCountCalls(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestCountRounds(t *testing.T) {
+	text := []byte("package main\n\nfunc f() {\n\tfor x() {\n\t\ty()\n\t}\n\tfor range z {\n\t}\n\ty()\n}\n")
+	const at = "github.com/x/y/work/z/"
+	executed, err := readBlocks([]byte("mode: count\n" +
+		at + "own.go:3.10,4.10 1 3\n" +
+		at + "own.go:4.10,6.3 1 300\n" + // each round of the first
+		at + "own.go:7.14,8.3 0 50\n" + // and of the second
+		at + "own.go:9.2,9.5 1 3\n" +
+		library + "/own.go:4.10,6.3 1 9\n")) // a file of the same name, and not of the exercise
+	require.NoError(t, err)
+	n, err := (&Subject{Own: map[string][]byte{"own.go": text}}).countOwn(executed, roundAt)
+	require.NoError(t, err)
+	require.Equal(t, 350, n)
+	head := headOf("GET / HTTP/1.1\r\nHost: a\r\n", rereadHead)
+	require.Len(t, head, rereadHead)
+	require.Equal(t, 8, strings.Count(head, "\r\nX-Field-"))
+	require.True(t, strings.HasSuffix(head, "v\r\n\r\n"))
+}
+
 func TestCacheLinesThatMeet(t *testing.T) {
 	require.True(t, meet([2]uint64{64, 72}, [2]uint64{120, 300}))
 	require.False(t, meet([2]uint64{64, 72}, [2]uint64{128, 136}))

@@ -1,0 +1,170 @@
+package grade
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
+)
+
+func init() {
+	behaviour("conditions", "conditions are read from every line of their field, and are those of their own request", conditions)
+	special["bytes read again"] = specialFigure{"request whose handler asks for no field", readAgain}
+	special["bytes read again for a field"] = specialFigure{"request whose handler asks for four", readAgainForFields}
+}
+
+// library is the parser's package.
+const library = "github.com/evanphx/wildcat"
+
+// rereadHead is the size of the head that these figures are counted with: a browser's, say.
+const rereadHead = 800
+
+// readAgain is for handlers that ask for nothing: two routes, and one that is not there.
+func readAgain(s *Subject) (float64, error) {
+	return s.readAgain([]string{"/", fmt.Sprint("/users/", rand.IntN(10_000)), fmt.Sprint("/none/", rand.IntN(10_000))})
+}
+
+// readAgainForFields is for a file, whose conditions are in four fields: none of them is there.
+func readAgainForFields(s *Subject) (float64, error) {
+	folder, err := filesIn(map[string]string{"a": "a"})
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	return s.readAgain([]string{"/static/a"}, "-static", folder)
+}
+
+// readAgain counts the bytes of a judged head that are looked at once more: the times round the loops of the parser, each
+// of which takes one byte, and round those of the files of the exercise, whatever they take.
+func (s *Subject) readAgain(paths []string, flags ...string) (float64, error) {
+	if s.counting == "" { // else it is built, for the other figure
+		binary, err := s.Build("-cover", "-covermode=count", "-coverpkg="+harness.Module+"/work/...,"+library)
+		if err != nil {
+			return 0, fmt.Errorf("cannot build it to count what is executed: %w", err)
+		}
+		s.counting = binary
+	}
+	requests := make([]string, len(paths))
+	for i, path := range paths {
+		requests[i] = headOf("GET "+path+" HTTP/1.1\r\nHost: a\r\n", rereadHead)
+	}
+	n := 600 / len(paths) * len(paths)
+	var rounds [2]int
+	for i := range rounds {
+		executed, err := s.executed(s.counting, requests, i*n, flags...)
+		if err != nil {
+			return 0, err
+		}
+		if rounds[i], err = s.countRounds(executed); err != nil {
+			return 0, err
+		}
+	}
+	return float64(rounds[1]-rounds[0]) / float64(n), nil
+}
+
+// headOf goes on from begin with eight fields that nobody asks for, and makes a head of that size.
+func headOf(begin string, size int) string {
+	const fields = 8
+	var b strings.Builder
+	b.WriteString(begin)
+	for i := range fields {
+		name := fmt.Sprintf("X-Field-%d: ", i)
+		end := len(begin) + (size-len(begin)-2)*(i+1)/fields
+		b.WriteString(name + strings.Repeat("v", end-b.Len()-len(name)-2) + "\r\n")
+	}
+	return b.String() + "\r\n"
+}
+
+// countRounds adds up the times round all loops, those of the library and those of the files of the exercise.
+func (s *Subject) countRounds(executed blocks) (int, error) {
+	total, err := s.countOwn(executed, roundAt)
+	if err != nil {
+		return 0, err
+	}
+	folder := ""
+	for at, blocks := range executed {
+		name, ok := strings.CutPrefix(at, library+"/")
+		if !ok {
+			continue
+		}
+		if folder == "" {
+			command := exec.CommandContext(s.Context, "go", "list", "-f", "{{.Dir}}", library)
+			command.Dir = s.Root
+			out, err := command.Output()
+			if err != nil {
+				return 0, fmt.Errorf("cannot find %s: %w", library, err)
+			}
+			folder = strings.TrimSpace(string(out))
+		}
+		text, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+		if err != nil {
+			return 0, err
+		}
+		n, err := count(name, text, blocks, roundAt)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	if len(executed) == 0 {
+		return 0, errors.New("nothing was executed at all")
+	}
+	return total, nil
+}
+
+// roundAt is where a loop's body begins.
+func roundAt(node ast.Node) token.Pos {
+	switch n := node.(type) {
+	case *ast.ForStmt:
+		return n.Body.Pos()
+	case *ast.RangeStmt:
+		return n.Body.Pos()
+	}
+	return token.NoPos
+}
+
+// conditions asks for one file under several, over one connection.
+func conditions(s *Subject) error {
+	return s.withFiles(map[string]string{"a": "a"}, func(server *Server, _ string) error {
+		c, err := server.dial()
+		if err != nil {
+			return err
+		}
+		ask := func(fields string) (*harness.Response, error) {
+			return c.ask("GET /static/a HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n")
+		}
+		first, err := ask("")
+		if err != nil {
+			return err
+		}
+		tag := first.Field("ETag")
+		for _, e := range []struct {
+			fields string
+			status int
+		}{
+			{"If-None-Match: \"x\"\r\nIf-None-Match: " + tag + "\r\n", 304},
+			{"", 200},
+			{"If-None-Match: \"x\"\r\n", 200},
+			{"If-Match: \"x\"\r\n", 412},
+			{"If-Match: \"x\"\r\nX-Other: 1\r\nif-match: " + tag + "\r\n", 200},
+			{"If-Match: \"x\"\r\nIf-Match: \"y\"\r\n", 412},
+			{"Accept: */*\r\nAccept: */*\r\n", 200},
+		} {
+			a, err := ask(e.fields)
+			if err != nil {
+				return err
+			}
+			if a.Status != e.status {
+				return fmt.Errorf("with %q and the file's tag %s the answer was %d, not %d", e.fields, tag, a.Status, e.status)
+			}
+		}
+		return nil
+	})
+}
