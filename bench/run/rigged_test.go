@@ -126,7 +126,7 @@ func bench(t *testing.T) *Bench {
 	t.Helper()
 	command, err := ladder()
 	require.NoError(t, err)
-	b := &Bench{Rounds: 1, Warmup: 5 * time.Millisecond, Duration: 50 * time.Millisecond, Generator: Embedded, Command: command, Seed: 1}
+	b := &Bench{Rounds: 1, Warmup: 5 * time.Millisecond, Duration: 80 * time.Millisecond, Generator: Embedded, Command: command, Seed: 1}
 	require.NoError(t, b.Prepare())
 	return b
 }

@@ -67,7 +67,7 @@ func TestSlowServerIsRankedSlower(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, results.RequestsPerSecond, r.Metric)
 	require.Less(t, r.Ratio.Median, 1.0, "%+v", r)
-	require.Contains(t, []string{"slower", "cannot tell"}, r.Words(), "a starved machine's noise floor hides any difference")
+	require.Contains(t, []string{"slower", "cannot tell", "too few rounds"}, r.Words(), "a starved machine's noise floor hides any difference")
 	require.NoError(t, d.Failure())
 	require.Empty(t, children(t))
 }

@@ -65,15 +65,24 @@ func TestSlowClientIsNotTheServersLimit(t *testing.T) {
 	require.NoError(t, os.WriteFile(slow, []byte("#!/bin/sh\nexec "+b.Command+" \"$@\" --rate 50\n"), 0o755))
 	b.Command = slow
 	b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 2)}}
-	d, err := b.Run(t.Context())
-	require.NoError(t, err)
-	row, ok := d.Row("good", workload.Hello)
-	require.True(t, ok)
-	if row.Saturated != results.NeitherSide && d.Method.Others > 0.3 {
-		t.Skipf("other processes take %.0f%% of the CPUs, so both stand in line", 100*d.Method.Others)
-	}
+	d, row := runUntil(t, b, func(row results.Row) bool { return row.Saturated == results.NeitherSide })
 	require.Equal(t, results.NeitherSide, row.Saturated, "%+v", row)
 	require.Contains(t, strings.Join(d.Notes, "\n"), "* Not the server's limit on hello: neither side was saturated")
+}
+
+// runUntil runs b until what it tells is as wanted, ten times at most: other processes of the machine may take the other
+// side's CPU at the same time.
+func runUntil(t *testing.T, b *Bench, wanted func(results.Row) bool) (d *results.Document, row results.Row) {
+	t.Helper()
+	for range 10 {
+		var err error
+		d, err = b.Run(t.Context())
+		require.NoError(t, err)
+		if row, _ = d.Row("good", workload.Hello); wanted(row) {
+			break
+		}
+	}
+	return d, row
 }
 
 // A generator whose CPU others have too is at its limit at far less than a whole CPU, and says so.
@@ -81,9 +90,9 @@ func TestAGeneratorSlowedByLoadIsTold(t *testing.T) {
 	b := split(t)
 	burn(t, b.place.Load[0], 4)
 	b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 50)}}
-	d, err := b.Run(t.Context())
-	require.NoError(t, err)
-	row, _ := d.Row("good", workload.Hello)
+	d, row := runUntil(t, b, func(row results.Row) bool {
+		return row.Saturated == results.GeneratorSide || row.Saturated == results.BothSides
+	})
 	require.Contains(t, []results.Side{results.GeneratorSide, results.BothSides}, row.Saturated, "%+v", row)
 	require.Greater(t, d.Method.LoadOthers, 0.3)
 	require.Regexp(t, `Disturbed: other processes used .* of the server's and [3-9][0-9]% of the generator's`, strings.Join(d.Notes, "\n"))
@@ -94,9 +103,9 @@ func TestAServersCPUTakenByAnotherIsTold(t *testing.T) {
 	b := split(t)
 	burn(t, b.place.Server[0], 4)
 	b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 50)}}
-	d, err := b.Run(t.Context())
-	require.NoError(t, err)
-	row, _ := d.Row("good", workload.Hello)
+	d, row := runUntil(t, b, func(row results.Row) bool {
+		return row.Saturated == results.ServerSide || row.Saturated == results.BothSides
+	})
 	require.Contains(t, []results.Side{results.ServerSide, results.BothSides}, row.Saturated, "%+v", row)
 	require.Greater(t, d.Method.ServerOthers, 0.3)
 	require.Regexp(t, `Disturbed: other processes used .*, [3-9][0-9]% of the server's`, strings.Join(d.Notes, "\n"))
@@ -131,7 +140,7 @@ func TestBusyCountsStandingInLine(t *testing.T) {
 // Where the server was not the limit, both servers are measured again at a rate that both can serve.
 func TestWhatWasNotTheServersLimitIsRepeatedAtARate(t *testing.T) {
 	b := split(t)
-	b.Rounds, b.Duration = 2, 60*time.Millisecond
+	b.Rounds, b.Duration = 2, 200*time.Millisecond
 	b.Pair(rig(t, "good"), rig(t, "slow"), hello(t, 1))
 	d := &results.Document{Method: results.Method{Layout: results.Split, Rounds: 2}, Ratios: b.Ratios}
 	b.list(d)
@@ -147,7 +156,7 @@ func TestWhatWasNotTheServersLimitIsRepeatedAtARate(t *testing.T) {
 	d.Build("")
 
 	require.Equal(t, results.Workload{Name: "hello@420", Rate: 420, Repeats: "hello", Summary: d.Workloads[0].Summary, Connections: 1, Pipeline: 1,
-		RequestBytes: d.Workloads[0].RequestBytes, BodyBytes: 13}, d.Workloads[1])
+		RequestBytes: d.Workloads[0].RequestBytes, BodyBytes: 13, Rounds: 2}, d.Workloads[1])
 	compared := map[results.Metric]bool{}
 	for _, r := range d.Ratios {
 		if r.Workload == "hello@420" && r.Kind == results.Pair {
@@ -158,7 +167,7 @@ func TestWhatWasNotTheServersLimitIsRepeatedAtARate(t *testing.T) {
 	}
 	require.Equal(t, map[results.Metric]bool{results.ServerCPU: true, results.LatencyP50: true, results.LatencyP99: true}, compared)
 	for _, m := range d.Measurements {
-		require.True(t, m.Workload == workload.Hello || m.Requests <= 26, "420 a second for 60 ms: %d", m.Requests)
+		require.True(t, m.Workload == workload.Hello || m.Requests <= 85, "420 a second for 200 ms: %d", m.Requests)
 	}
 	require.Contains(t, strings.Join(d.Notes, "\n"), "measured again at a fixed rate")
 	require.Empty(t, children(t))

@@ -2,12 +2,14 @@ package differential
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -161,6 +163,7 @@ func exchange(address string, pieces [][]byte, in *input) outcome {
 	if !in.late {
 		reading.Go(read)
 	}
+	var sending error
 	for i, piece := range pieces {
 		if i > 0 {
 			// Gives the server time to read, so that the pieces stay pieces; nothing depends on that.
@@ -170,7 +173,7 @@ func exchange(address string, pieces [][]byte, in *input) outcome {
 				runtime.Gosched()
 			}
 		}
-		if err := send(c, piece, in.isUrgent(i)); err != nil {
+		if sending = send(c, piece, in.isUrgent(i)); sending != nil {
 			break // it has closed: what came before says more
 		}
 	}
@@ -182,6 +185,9 @@ func exchange(address string, pieces [][]byte, in *input) outcome {
 	}
 	reading.Wait()
 	maskDates(received)
+	if err == nil && errors.Is(sending, syscall.ECONNRESET) {
+		err = sending // a socket tells of a reset once: the call that was told was this one
+	}
 	return outcome{received, endOf(err)}
 }
 
