@@ -35,7 +35,7 @@ func ladderRun(t *testing.T, rounds int) *results.Document {
 	for _, w := range []string{"hello", "browser"} {
 		d.Workloads = append(d.Workloads, results.Workload{Name: w, Connections: 100, Pipeline: 1})
 	}
-	published := []string{"27.5 K", "with stage2", "132 K", ""}
+	published := []string{"27.5 K", "with 2", "132 K", ""}
 	for i, s := range []string{"stage0-naive", "stage1-reuseport", "stage2-conn-timer", "bare-c"} {
 		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: i < 3})
 		if i > 0 && i < 3 {

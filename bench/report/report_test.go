@@ -29,7 +29,7 @@ func sample(rounds int) *results.Document {
 		Method:    results.Method{Layout: results.CoLocated, ServerCPUs: []int{1}, LoadCPUs: []int{1}, Workers: 1, LoadThreads: 1, Generator: "embedded", Rounds: rounds, Seconds: 0.5, Warmup: 0.15, Took: 100},
 		Workloads: []results.Workload{{Name: "hello", Summary: "GET /", Connections: 100, Pipeline: 1}, {Name: "idle1k", Connections: 1, Idle: 1000, Pipeline: 1}},
 	}
-	published := []string{"27.5 K", "with stage2", "132 K", "140 K", "159 K + more", "–"}
+	published := []string{"27.5 K", "with 2", "132 K", "140 K", "159 K +", "–"}
 	for i, s := range stages {
 		d.Servers = append(d.Servers, results.Server{Name: s, Published: published[i], Counters: true})
 		if i > 0 {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -47,7 +48,7 @@ func ReadPublished(root string) (p Published, err error) {
 			p.byStage[f.Stage] += " " + f.Remark
 		}
 		if f.Includes != "" {
-			p.byStage[f.Includes] = "with " + f.Stage
+			p.byStage[f.Includes] = "with " + strings.TrimPrefix(f.Stage, "stage") // rows begin with the number
 		}
 	}
 	return p, nil
