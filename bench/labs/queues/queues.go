@@ -8,8 +8,8 @@ import (
 
 // request is what is handed over: which connection, and what happened to it.
 type request struct {
-	fd, generation uint32
-	events         uint64
+	fd     uint32
+	events uint64
 }
 
 // queue takes requests of any number of goroutines, and gives them to one.

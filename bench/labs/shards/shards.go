@@ -8,7 +8,7 @@ import (
 )
 
 // session is what is looked up.
-type session struct{ user, requests uint64 }
+type session struct{ user uint64 }
 
 // table is a map that many goroutines use.
 type table interface {
