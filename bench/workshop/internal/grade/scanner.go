@@ -131,7 +131,7 @@ func timerCalls(s *Subject) (float64, error) {
 		}
 		defer server.Kill()
 		before := server.record.snapshot()
-		if _, err := server.runOut(some); err != nil {
+		if err := server.runOutUnasked(some); err != nil {
 			return 0, err
 		}
 		after := server.record.snapshot()
@@ -159,6 +159,29 @@ func leastUnhurried(should time.Duration, count func() (float64, error)) (least 
 		}
 	}
 	return least, nil
+}
+
+// runOutUnasked lets n idle connections run out of time as their clients see it: for a request to the admin listener
+// Go's runtime wakes threads of its own, by the same calls.
+func (s *Server) runOutUnasked(n int) error {
+	all := make([]*connection, 0, n)
+	defer func() { closeAll(all) }()
+	for range n {
+		c, err := s.dial()
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+		if err := c.hello(); err != nil {
+			return err
+		}
+	}
+	for i, c := range all {
+		if _, err := c.until(answerLimit); err != nil {
+			return fmt.Errorf("idle connection %d of %d: %w", i+1, n, err)
+		}
+	}
+	return nil
 }
 
 func (s *Server) runOut(n int) (harness.Reading, error) {
