@@ -118,7 +118,7 @@ func exhaust(t T, p Program, flags []string, queues bool) {
 		turns = min(turns, float64(spent.Total.EpollWaits)/passed.Seconds())
 	}
 	t.Logf("full, it used %.3f of a CPU, and had %.0f turns in a second", load, turns)
-	require.Less(t, load, 0.05, "the server spins while it is full: CPUs")
+	require.Less(t, load, 0.2, "the server spins while it is full: CPUs") // one that does takes all of one
 	require.Less(t, turns, 200.0, "the loops spin while the server is full: turns in a second")
 
 	// Some go, and others are served at once: those in the queue first. Then all go that were served. Each
