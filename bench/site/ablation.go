@@ -29,6 +29,7 @@ type ablation struct {
 type placement struct {
 	Server   string `yaml:"server"`
 	Workload string `yaml:"workload"`
+	With     string `yaml:"with"` // a server to compare it with; none when empty
 }
 
 type variant struct {
@@ -116,7 +117,7 @@ func readSummit(root string) (*ablation, error) {
 		}
 	}
 	for _, name := range []string{harness.ShortName(summit.Stage), summit.Name} {
-		a.Also = append(a.Also, placement{name, "idle10k"})
+		a.Also = append(a.Also, placement{Server: name, Workload: "idle10k"})
 	}
 	return a, nil
 }
@@ -198,9 +199,18 @@ func (r *refreshing) ablation(a *ablation, file string) error {
 		}
 	}
 	for _, item := range a.Also {
-		if _, err := put(item.Server, item.Workload); err != nil {
+		head, err := put(item.Server, item.Workload)
+		if err != nil {
 			return err
 		}
+		if item.With == "" {
+			continue
+		}
+		base, err := put(item.With, item.Workload)
+		if err != nil {
+			return err
+		}
+		bench.Compare(results.Pair, item.Workload, head, base, results.RequestsPerSecond, results.ServerCPU, results.LatencyP50)
 	}
 	bench.FloorOfEach()
 	d, err := bench.Run(r.ctx)
