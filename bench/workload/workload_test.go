@@ -5,10 +5,13 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/shared/app"
 	"github.com/qps-ladder/qps-ladder/shared/http1"
 )
 
@@ -99,6 +102,13 @@ func TestList(t *testing.T) {
 // Every request that the generator sends gets the answer it expects from the application itself.
 func TestAnswersAreThoseOfTheApplication(t *testing.T) {
 	for _, w := range All() {
+		application := application
+		if w.File != "" {
+			folder := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(folder, w.File), w.Body, 0o600))
+			application = app.New(app.Options{Static: folder, StaticMemory: 1 << 20})
+			defer application.Close()
+		}
 		request, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(w.Request)))
 		require.NoError(t, err)
 		body, err := io.ReadAll(request.Body)

@@ -72,13 +72,13 @@ func compare(ctx context.Context, o *output, root string, e *Exercise, own files
 			return err
 		}
 		o.say("")
-		o.say("  %-21s %-32s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
+		o.say("%-17s %-30s %s", fmt.Sprintf("%d rounds", d.Method.Rounds), "requests per second", "server CPU per request")
 		for _, head := range []string{"yours", base + run.Again} {
 			label := head + " / " + base
 			if head != "yours" {
-				label = "again, for the noise"
+				label = "noise, by itself"
 			}
-			o.say("  %-21s %-32s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
+			o.say("%-17s %-30s %s", label, interval(d.Ratios, head, results.RequestsPerSecond), interval(d.Ratios, head, results.ServerCPU))
 		}
 		if base == onStart {
 			for _, r := range d.Ratios {
