@@ -186,8 +186,9 @@ func faults(t T, p Program) {
 			}
 		}
 	}
+	scans := f.Counters(t).Total.TimerfdCreates <= 2 // a loop has one timer, made before it serves, as in exercise 6
 	for call := range never {
-		optional := call == "sendmsg" && p.number(t) < 4 || call == "write" && p.number(t) > 0
+		optional := call == "sendmsg" && p.number(t) < 4 || call == "write" && p.number(t) > 0 || call == "timerfd_create" && scans
 		require.True(t, optional || !never[call], "%s never failed", call)
 	}
 	require.NoError(t, other.Close())
