@@ -182,7 +182,7 @@ func targets(d *results.Document, stage string) string {
 		case r.Metric == results.HeldMemory:
 			out = append(out, fmt.Sprintf("idle buffer %s B → %s B", console.Thousands(r.BaseValue), console.Thousands(r.HeadValue)))
 		case r.Metric == results.RequestsPerSecond && r.Workload == "hello":
-			out = append(out, "hello: the same")
+			out = append(out, "hello: see left")
 		case r.Metric == results.RequestsPerSecond:
 			out = append(out, r.Workload+": "+r.Ratio.Format())
 		}
