@@ -43,7 +43,13 @@ func levelNow(t T, s *Server) level {
 // nothingLeft requires that the server serves, and comes back to the level that it had.
 func nothingLeft(t T, s *Server, before level) {
 	t.Helper()
-	s.expectServed(t)
+	// A busy machine may keep the client waiting, between its connection and its request, for longer than a short idle timeout.
+	err := s.tryServed()
+	for again := 0; again < mostAttempts && ended(err); again++ {
+		t.Logf("once more: %v", err)
+		err = s.tryServed()
+	}
+	require.NoError(t, err)
 	reading := s.AwaitConnections(t, 0)
 	require.Zero(t, reading.Total.HeldBytes, "bytes are held, but there is no connection")
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
