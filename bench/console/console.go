@@ -3,6 +3,8 @@
 package console
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -93,4 +95,21 @@ func Columns(out io.Writer) int {
 		return Width
 	}
 	return columns
+}
+
+// Lines gives what is typed, line by line; the channel is closed at the end of in, and no more comes once ctx is done.
+// A read cannot be interrupted: one that is under way then is left behind, with its goroutine.
+func Lines(ctx context.Context, in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return lines
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -54,18 +53,7 @@ func (l *Lab) Ask(ctx context.Context, in io.Reader, out io.Writer) (int, error)
 	for i, c := range l.Guess.Choices {
 		say(out, fmt.Sprintf("%3d  ", i+1), c.Text)
 	}
-	// A read cannot be interrupted: one that is under way at Ctrl-C is left behind.
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(in); s.Scan(); {
-			select {
-			case lines <- s.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	lines := console.Lines(ctx, in)
 	for {
 		fmt.Fprintf(out, "1 to %d: ", len(l.Guess.Choices))
 		select {

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -312,18 +311,7 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, servers []run.Server,
 		asked = append(asked, last)
 	}
 	guesses := map[string]category{}
-	// A read cannot be interrupted: one that is under way at Ctrl-C is left behind.
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(in); s.Scan(); {
-			select {
-			case lines <- s.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	lines := console.Lines(ctx, in)
 	for _, name := range asked {
 		for {
 			fmt.Fprintf(out, "The largest part of %s (1 to %d): ", name, categories)

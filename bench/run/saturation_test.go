@@ -85,30 +85,33 @@ func runUntil(t *testing.T, b *Bench, wanted func(results.Row) bool) (d *results
 	return d, row
 }
 
-// A generator whose CPU others have too is at its limit at far less than a whole CPU, and says so.
-func TestAGeneratorSlowedByLoadIsTold(t *testing.T) {
-	b := split(t)
-	burn(t, b.place.Load[0], 4)
-	b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 50)}}
-	d, row := runUntil(t, b, func(row results.Row) bool {
-		return row.Saturated == results.GeneratorSide || row.Saturated == results.BothSides
-	})
-	require.Contains(t, []results.Side{results.GeneratorSide, results.BothSides}, row.Saturated, "%+v", row)
-	require.Greater(t, d.Method.LoadOthers, 0.3)
-	require.Regexp(t, `Disturbed: other processes used .* of the server's and [3-9][0-9]% of the generator's`, strings.Join(d.Notes, "\n"))
-}
-
-// A server whose CPU others have too is at its limit although it uses a part of it only.
-func TestAServersCPUTakenByAnotherIsTold(t *testing.T) {
-	b := split(t)
-	burn(t, b.place.Server[0], 4)
-	b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 50)}}
-	d, row := runUntil(t, b, func(row results.Row) bool {
-		return row.Saturated == results.ServerSide || row.Saturated == results.BothSides
-	})
-	require.Contains(t, []results.Side{results.ServerSide, results.BothSides}, row.Saturated, "%+v", row)
-	require.Greater(t, d.Method.ServerOthers, 0.3)
-	require.Regexp(t, `Disturbed: other processes used .*, [3-9][0-9]% of the server's`, strings.Join(d.Notes, "\n"))
+// A side whose CPU others have too is at its limit at far less than a whole CPU, and the run says so.
+func TestACPUTakenByOthersIsTold(t *testing.T) {
+	for side, c := range map[results.Side]struct {
+		cpu    func(Place) int
+		others func(results.Method) float64
+		note   string
+	}{
+		results.GeneratorSide: {
+			func(p Place) int { return p.Load[0] }, func(m results.Method) float64 { return m.LoadOthers },
+			`Disturbed: other processes used .* of the server's and [3-9][0-9]% of the generator's`,
+		},
+		results.ServerSide: {
+			func(p Place) int { return p.Server[0] }, func(m results.Method) float64 { return m.ServerOthers },
+			`Disturbed: other processes used .*, [3-9][0-9]% of the server's`,
+		},
+	} {
+		t.Run(string(side), func(t *testing.T) {
+			b := split(t)
+			burn(t, c.cpu(b.place), 4)
+			b.Items = []Item{{Server: rig(t, "good"), Workload: hello(t, 50)}}
+			limited := func(row results.Row) bool { return row.Saturated == side || row.Saturated == results.BothSides }
+			d, row := runUntil(t, b, limited)
+			require.True(t, limited(row), "%+v", row)
+			require.Greater(t, c.others(d.Method), 0.3)
+			require.Regexp(t, c.note, strings.Join(d.Notes, "\n"))
+		})
+	}
 }
 
 // What a side is busy with is what it ran, and what it waited for as far as others ran meanwhile.
