@@ -155,7 +155,7 @@ diff:
 	case $$? in 0) echo "no difference" ;; 1 | 141) ;; *) exit 2 ;; esac
 
 ### Everything
-## test | all tests, in 3 minutes on 2 CPUs; so does make check without N
+## test | all tests, in some 6 minutes on 2 CPUs; so does make check without N
 test: ; $(GO) test $(ARGS) ./...
 ## race | race detector on all tests; needs a C compiler
 race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...

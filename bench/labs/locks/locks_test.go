@@ -60,12 +60,14 @@ func BenchmarkLocks(b *testing.B) {
 		{"one-to-one-short", 2, 1, short}, {"one-to-one-long", 2, 1, long},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.cpus))
 			for _, w := range ways {
 				b.Run(w.name, func(b *testing.B) {
+					// In here: package testing sets it anew for each benchmark.
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.cpus))
 					s := w.make()
-					var total atomic.Uint64
+					var total, goroutines atomic.Uint64
 					b.RunParallel(func(pb *testing.PB) { // a goroutine for each CPU
+						goroutines.Add(1)
 						n, sum := 0, uint64(0)
 						for pb.Next() {
 							if n++; n > c.reads {
@@ -78,6 +80,9 @@ func BenchmarkLocks(b *testing.B) {
 						}
 						total.Add(sum)
 					})
+					if n := goroutines.Load(); n != uint64(c.cpus) {
+						b.Fatalf("%d goroutines, where there are %d CPUs", n, c.cpus)
+					}
 					if b.N > 1000 && total.Load() == 0 {
 						b.Fatal("nothing was read")
 					}

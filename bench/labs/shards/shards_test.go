@@ -61,9 +61,10 @@ func BenchmarkShards(b *testing.B) {
 		requests int // look-ups between one session that ends and one that begins
 	}{{"alone", 1, 100}, {"looking-up", 2, 100}, {"coming-and-going", 2, 4}} {
 		b.Run(c.name, func(b *testing.B) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.cpus))
 			for _, w := range ways {
 				b.Run(w.name, func(b *testing.B) {
+					// In here: package testing sets it anew for each benchmark.
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.cpus))
 					m := w.make()
 					for _, token := range tokens {
 						m.put(token, &session{user: 1})
@@ -87,6 +88,9 @@ func BenchmarkShards(b *testing.B) {
 						}
 						users.Add(sum)
 					})
+					if n := goroutines.Load(); n != uint64(c.cpus) {
+						b.Fatalf("%d goroutines, where there are %d CPUs", n, c.cpus)
+					}
 					if b.N > 100 && users.Load() == 0 {
 						b.Fatal("nobody was found")
 					}
