@@ -16,8 +16,8 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
 	"github.com/qps-ladder/qps-ladder/bench/results"
-	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/bench/run"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
