@@ -120,6 +120,13 @@ func BuildBareC(ctx context.Context, root, folder string) (s Server, ok bool, er
 	return s, ok, err
 }
 
+// BuildRingC builds the twin of the C loop with io_uring; ok is false, and no error, without a C compiler.
+func BuildRingC(ctx context.Context, root, folder string) (s Server, ok bool, err error) {
+	s = Server{Name: "uring-c", Path: filepath.Join(folder, "uring-c"), Can: fixedAnswer}
+	ok, err = compileC(ctx, root, "the C loop with io_uring", s.Path, "uring.c")
+	return s, ok, err
+}
+
 // BuildBlocking builds the server with a thread for each connection and the one with eight for all, in C; none, and no error,
 // without a C compiler.
 func BuildBlocking(ctx context.Context, root, folder string) ([]Server, error) {

@@ -379,10 +379,19 @@ func TestWrk(t *testing.T) {
 	require.NotZero(t, m.Errors["in the warm-up, which wrk has no part in: body differs"], "%v", m.Errors)
 }
 
-func TestBareC(t *testing.T) {
+func TestBareC(t *testing.T) { testC(t, BuildBareC) }
+
+func TestRingC(t *testing.T) {
+	if err := netpoll.RingError(); err != nil {
+		t.Skip(err)
+	}
+	testC(t, BuildRingC)
+}
+
+func testC(t *testing.T, build func(ctx context.Context, root, folder string) (Server, bool, error)) {
 	root, err := harness.FindRoot()
 	require.NoError(t, err)
-	s, ok, err := BuildBareC(t.Context(), root, t.TempDir())
+	s, ok, err := build(t.Context(), root, t.TempDir())
 	require.NoError(t, err)
 	if !ok {
 		t.Skip("no C compiler here")

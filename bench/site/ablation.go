@@ -3,6 +3,7 @@ package site
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path"
@@ -143,6 +144,15 @@ func (r *refreshing) ablation(a *ablation, file string) error {
 		return err
 	}
 	all = append(all, blocking...)
+	for _, build := range []func(context.Context, string, string) (run.Server, bool, error){run.BuildBareC, run.BuildRingC} {
+		c, ok, err := build(r.ctx, r.root, r.work)
+		if err != nil {
+			return err
+		}
+		if ok {
+			all = append(all, c)
+		}
+	}
 	peers, err := run.BuildPeers(r.ctx, r.root, r.work)
 	if err != nil {
 		return err

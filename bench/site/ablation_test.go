@@ -15,7 +15,9 @@ func TestVariantsCompile(t *testing.T) {
 	require.NoError(t, err)
 	beside, err := readAblation(root, elsewhereName)
 	require.NoError(t, err)
-	a.Variants = append(a.Variants, beside.Variants...)
+	uring, err := readAblation(root, uringName)
+	require.NoError(t, err)
+	a.Variants = append(append(a.Variants, beside.Variants...), uring.Variants...)
 	checker, err := typecheck.New(t.Context(), root, "./stage...")
 	require.NoError(t, err)
 	for _, v := range a.Variants {

@@ -68,6 +68,7 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"where":       {1, 6, func() (string, error) { return b.whereTable(args...) }},
 		"summit":      {0, 0, b.summitTable},
 		"elsewhere":   {0, 0, b.elsewhereTable},
+		"uring":       {0, 0, b.uringTable},
 		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
 		"rate":        {0, 0, b.rateTable},
 		"network":     {0, 0, b.networkTable},

@@ -27,11 +27,12 @@ const (
 	peersName     = "peers"     // servers of other libraries beside the stages
 	elsewhereName = "elsewhere" // rows beside the ladder
 	summitName    = "summit"    // what the parts of the summit bring
+	uringName     = "uring"     // the stage and the bare C loop, each beside its twin with io_uring
 )
 
 const ablationName = "ablation" // one of resultFiles
 
-var namedFiles = []string{sharedName, peersName, summitName, elsewhereName}
+var namedFiles = []string{sharedName, peersName, summitName, elsewhereName, uringName}
 
 // results answers what chapters quote from the results files.
 type dataFiles struct {
@@ -51,7 +52,7 @@ func readResults(root string, stages []string) (*dataFiles, error) {
 	for _, name := range namedFiles {
 		r.named[name] = &dataFiles{stages: stages}
 		err := r.named[name].read(root, name+".json")
-		if later := name == summitName || name == elsewhereName; later && errors.Is(err, fs.ErrNotExist) {
+		if later := name == summitName || name == elsewhereName || name == uringName; later && errors.Is(err, fs.ErrNotExist) {
 			continue // their tables say so
 		}
 		if err != nil {

@@ -238,6 +238,41 @@ func (b *builder) elsewhereTable() (string, error) {
 	return g.String() + measuredOn(d), nil
 }
 
+// uringTable is the reference of exercise 24 beside its stage, and the C loop with io_uring beside the one with epoll: requests per
+// second and, below them, CPU per request; and how many calls a request needs.
+func (b *builder) uringTable() (string, error) {
+	of := b.results.named[uringName]
+	if len(of.documents) == 0 {
+		return notMeasured, nil
+	}
+	d := of.documents[0]
+	g := newGrid("numbers", "workload", "stage5 with io_uring to stage5", "system calls per request", "C loop with io_uring to the C loop")
+	for _, w := range d.Workloads {
+		cells := []string{html.EscapeString(w.Name)}
+		for _, pair := range [][2]string{{"stage5-uring", "stage5"}, {"uring-c", "bare-c"}} {
+			head, ok := d.Row(of.server(pair[0]), w.Name)
+			if !ok {
+				cells = append(cells, "–") // they send the same bytes for every read
+				continue
+			}
+			speed, _, err := of.ratio(w.Name, pair[0], pair[1], "ratio")
+			if err != nil {
+				return "", err
+			}
+			cpu, _, err := of.ratio(w.Name, pair[0], pair[1], "cpu")
+			if err != nil {
+				return "", err
+			}
+			cells = append(cells, spoken(speed)+"<br>"+spoken(cpu))
+			if base, ok := d.Row(of.server(pair[1]), w.Name); ok && len(cells) == 2 {
+				cells = append(cells, fmt.Sprintf("%.2f, and %.2f", head.SystemCalls, base.SystemCalls))
+			}
+		}
+		g.row(cells...)
+	}
+	return g.String() + measuredOn(d), nil
+}
+
 func measuredOn(d *results.Document) string {
 	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs; %d rounds.</p>`,
 		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, d.Method.Rounds)

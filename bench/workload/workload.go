@@ -6,6 +6,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,7 +55,7 @@ const host = "127.0.0.1:8080"
 
 // All returns the workloads in the order in which people should read them.
 func All() []Workload {
-	return []Workload{
+	all := []Workload{
 		get(Hello, "GET /, 100 connections", "/", []byte(greeting)),
 		with(get("pipelined", "GET /, 16 requests at once on each connection", "/", []byte(greeting)), func(w *Workload) { w.Pipeline = 16 }),
 		get("json", "GET /api/status", "/api/status", []byte(`{"status":"ok"}`)),
@@ -71,6 +72,7 @@ func All() []Workload {
 		}),
 		with(get("c1", "GET / over one connection: latency", "/", []byte(greeting)), func(w *Workload) { w.Connections = 1 }),
 		with(get("c1000", "GET / over 1,000 connections", "/", []byte(greeting)), func(w *Workload) { w.Connections = 1000 }),
+		with(get(eightThousand, "GET / over 8,000 connections", "/", []byte(greeting)), func(w *Workload) { w.Connections = 8000 }),
 		crowd("c10000", most(), func(n string) string { return "GET / over " + n + " connections" }, func(w *Workload, n int) { w.Connections = n }),
 		with(get("idle1k", "GET / over one connection beside 1,000 idle ones: memory", "/", []byte(greeting)), func(w *Workload) {
 			w.Connections, w.Idle = 1, 1000
@@ -79,7 +81,13 @@ func All() []Workload {
 		middleware("mw", 0), middleware("mw", 3), middleware("mw", 10),
 		middleware("async-mw", 3), middleware("async-mw", 10),
 	}
+	if most() < 8000 { // c10000 has as many as there can be
+		all = slices.DeleteFunc(all, func(w Workload) bool { return w.Name == eightThousand })
+	}
+	return all
 }
+
+const eightThousand = "c8000"
 
 // middleware asks for a route behind n layers that do nothing: plain calls, or
 // with async each a hop to another goroutine and back.

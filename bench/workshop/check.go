@@ -141,6 +141,9 @@ func (n *notYet) onlyAnswers() bool {
 
 // check checks own, the learner's code, and prints what holds and what does not.
 func check(ctx context.Context, o *output, root string, e *Exercise, own files, options CheckOptions) error {
+	if err := e.impossible(); err != nil {
+		return err
+	}
 	noSuite, measure := options.NoSuite, options.Measure
 	// The rules are those that are committed, and what is built beside own is too.
 	copied, commit, err := graded(ctx, root, "HEAD")

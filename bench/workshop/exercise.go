@@ -15,6 +15,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 const (
@@ -41,6 +42,8 @@ type Exercise struct {
 	StartFails []string `yaml:"start_fails"`
 	// Why is a question for afterwards.
 	Why string `yaml:"why"`
+	// Needs is what not every kernel has: "io_uring", or "" for nothing.
+	Needs string `yaml:"needs"`
 	// Measure is the workload to compare with, for information.
 	Measure string `yaml:"measure"`
 
@@ -104,6 +107,9 @@ func readExercise(folder string) (*Exercise, error) {
 }
 
 func (e *Exercise) valid() error {
+	if e.Needs != "" && e.Needs != ioUring {
+		return fmt.Errorf("exercise.yaml: needs is %q, and can be %q", e.Needs, ioUring)
+	}
 	if e.Number == 0 || e.Title == "" || e.Base == "" || len(e.Files) == 0 || len(e.Checks) == 0 {
 		return errors.New("exercise.yaml needs a title, a base, files and checks")
 	}
@@ -124,6 +130,19 @@ func (e *Exercise) valid() error {
 	for _, name := range e.StartFails {
 		if !names[name] {
 			return fmt.Errorf("exercise.yaml: start_fails names %q, which is no check of it", name)
+		}
+	}
+	return nil
+}
+
+// ioUring is what an exercise may need.
+const ioUring = "io_uring"
+
+// impossible says why the exercise's servers cannot run here; nil if they can.
+func (e *Exercise) impossible() error {
+	if e.Needs == ioUring {
+		if err := netpoll.RingError(); err != nil {
+			return fmt.Errorf("exercise %d cannot be checked: %w", e.Number, err)
 		}
 	}
 	return nil

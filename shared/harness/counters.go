@@ -156,6 +156,7 @@ var SystemCalls = []SystemCall{
 	{Call: netpoll.CallSendto, Counter: "writes", Less: "vectored_writes"},
 	{Call: netpoll.CallSendmsg, Counter: "vectored_writes"},
 	{Call: netpoll.CallEpollPwait, Counter: "epoll_waits"},
+	{Call: netpoll.CallIoUringEnter, Counter: "enters"},
 	{Call: netpoll.CallEpollCtl, Counter: "epoll_ctls"},
 	{Call: netpoll.CallTimerfdSettime, Counter: "timerfd_settimes"},
 	{Call: netpoll.CallWrite, Counter: "eventfd_writes"},

@@ -22,16 +22,19 @@ type Counters struct {
 	Closes         uint64 // close(2) calls, whatever the descriptor was
 	Reads          uint64 // recvfrom(2) calls
 	ReadAgains     uint64 // those of Reads that found nothing: EAGAIN
-	ReadBytes      uint64 // bytes received
+	ReadBytes      uint64 // bytes received, by a Ring too
 	Writes         uint64 // sendto(2) and sendmsg(2) calls
 	VectoredWrites uint64 // those of Writes that were sendmsg(2)
 	WriteAgains    uint64 // those of Writes that found the socket full: EAGAIN
-	WrittenBytes   uint64 // bytes that the kernel took
+	WrittenBytes   uint64 // bytes that the kernel took, from a Ring too
 
 	EpollWaits    uint64 // epoll_pwait(2) calls
 	Events        uint64 // events that they gave, wake-ups included
 	EpollCtls     uint64 // epoll_ctl(2) calls
 	EventfdWrites uint64 // write(2) calls to an eventfd: wake-ups sent
+
+	Enters      uint64 // io_uring_enter(2) calls
+	Completions uint64 // that they gave, wake-ups included
 
 	TimerfdCreates  uint64 // timerfd_create(2) calls
 	TimerfdSettimes uint64 // timerfd_settime(2) calls
@@ -49,6 +52,7 @@ var counterNames = [...]string{
 	"accepts", "accept_agains", "closes", "reads", "read_agains", "read_bytes",
 	"writes", "vectored_writes", "write_agains", "written_bytes",
 	"epoll_waits", "events", "epoll_ctls", "eventfd_writes",
+	"enters", "completions",
 	"timerfd_creates", "timerfd_settimes", "shutdowns", "ioctls",
 	"body_bytes_copied", "held_bytes", "connections",
 }
@@ -60,6 +64,7 @@ var counterHelp = [len(counterNames)]string{
 	"recvfrom calls that found nothing, EAGAIN", "bytes received",
 	"sendto and sendmsg calls", "sendmsg calls", "sendto and sendmsg calls that found the socket full, EAGAIN", "bytes sent",
 	"epoll_pwait calls", "events that epoll_pwait gave, wake-ups included", "epoll_ctl calls", "wake-ups sent through an eventfd",
+	"io_uring_enter calls", "completions that io_uring_enter gave, wake-ups included",
 	"timerfd_create calls", "timerfd_settime calls", "shutdown calls", "ioctl calls",
 	"bytes of bodies copied", "bytes of buffers held by connections", "connections that are open",
 }

@@ -9,6 +9,9 @@ var (
 	// ErrWouldBlock says that a non-blocking call found nothing to do: wait for the next event. It is EAGAIN.
 	ErrWouldBlock error = syscall.EAGAIN
 
+	// ErrCanceled is what a request to a [Ring] has come to that was cancelled. It is ECANCELED.
+	ErrCanceled error = syscall.ECANCELED
+
 	// ErrUnsupported is the answer of every call on a system other than Linux.
 	ErrUnsupported = errors.New("netpoll: this needs Linux (epoll, eventfd, timerfd)")
 

@@ -43,6 +43,9 @@ const (
 	CallSchedSetaffinity
 	CallPrlimit64
 	CallUnshare
+	CallIoUringSetup
+	CallIoUringEnter
+	CallIoUringRegister
 	callCount
 )
 
@@ -51,6 +54,7 @@ var callNames = [callCount]string{
 	"socket", "setsockopt", "getsockopt", "ioctl", "bind", "listen", "getsockname", "connect",
 	"epoll_create1", "epoll_ctl", "epoll_pwait", "eventfd2", "write",
 	"timerfd_create", "timerfd_settime", "sched_setaffinity", "prlimit64", "unshare",
+	"io_uring_setup", "io_uring_enter", "io_uring_register",
 }
 
 // String is the system call's name as strace shows it: "recvfrom", "epoll_pwait".

@@ -109,6 +109,66 @@ func (p *Poller) Wake(c *Counters) error { return ErrUnsupported }
 // Close answers ErrUnsupported here.
 func (p *Poller) Close(c *Counters) error { return ErrUnsupported }
 
+// RingError answers ErrUnsupported here; see ring_linux.go.
+func RingError() error { return ErrUnsupported }
+
+// Ring cannot be had here; see ring_linux.go.
+type Ring struct{}
+
+// NewRing answers ErrUnsupported here.
+func NewRing(c *Counters) (*Ring, error) { return nil, ErrUnsupported }
+
+// Enable answers ErrUnsupported here.
+func (r *Ring) Enable() error { return ErrUnsupported }
+
+// Accept does nothing here.
+func (r *Ring) Accept(c *Counters, id uint32, listener int) {}
+
+// AcceptOne does nothing here.
+func (r *Ring) AcceptOne(c *Counters, id uint32, listener int) {}
+
+// Receive does nothing here.
+func (r *Ring) Receive(c *Counters, id uint32, fd int) {}
+
+// Send does nothing here.
+func (r *Ring) Send(c *Counters, id uint32, fd int, v *Vector, wait bool) {}
+
+// After does nothing here.
+func (r *Ring) After(c *Counters, id uint32, d time.Duration) {}
+
+// Cancel does nothing here.
+func (r *Ring) Cancel(c *Counters, operation Operation, id uint32) {}
+
+// Enter answers ErrUnsupported here.
+func (r *Ring) Enter(c *Counters, timeout time.Duration) error { return ErrUnsupported }
+
+// Next is false here.
+func (r *Ring) Next(c *Counters, done *Completion) bool { return false }
+
+// Waits is false here.
+func (r *Ring) Waits(operation Operation, id uint32) bool { return false }
+
+// Wake answers ErrUnsupported here.
+func (r *Ring) Wake(c *Counters) error { return ErrUnsupported }
+
+// Close answers ErrUnsupported here.
+func (r *Ring) Close(c *Counters) error { return ErrUnsupported }
+
+// Completion never comes here; see ring_linux.go.
+type Completion struct {
+	Operation Operation
+	ID        uint32
+}
+
+// Result answers ErrUnsupported here.
+func (d *Completion) Result() (n int, err error) { return 0, ErrUnsupported }
+
+// Bytes answers ErrUnsupported here.
+func (d *Completion) Bytes() ([]byte, error) { return nil, ErrUnsupported }
+
+// More is false here.
+func (d *Completion) More() bool { return false }
+
 // Event never comes here; see poller_linux.go.
 type Event struct{}
 

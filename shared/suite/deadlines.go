@@ -99,7 +99,7 @@ func idleTimeoutAfterLongerWait(t T, p Program) {
 	} {
 		t.Run(name, func(t T) {
 			eventually(t, func() error {
-				reads := s.Counters(t).Total.Reads
+				read := s.Counters(t).Total.ReadBytes
 				c := dial(t, s)
 				if err := c.Send(request[0]); err != nil {
 					return err
@@ -107,7 +107,7 @@ func idleTimeoutAfterLongerWait(t T, p Program) {
 				// The timer has been set for the longer wait once the deadline of the shorter one is over.
 				s.Await(t, "the first part to be read", func(r harness.Reading) bool {
 					// A server that was not written to in time has closed.
-					return (r.Total.Reads > reads || r.Total.Connections == 0) && time.Since(c.Opened) > 2*limit
+					return (r.Total.ReadBytes > read || r.Total.Connections == 0) && time.Since(c.Opened) > 2*limit
 				})
 				sent := time.Now()
 				if err := c.Send(request[1]); err != nil {

@@ -163,6 +163,7 @@ func newDocsRefresh() *cobra.Command {
   network    stages 4 and 5 over loopback, veth pair and bridge (needs root)
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   elsewhere  rows beside the ladder: bench/variants/elsewhere.yaml
+  uring      stage5 and the bare C loop beside their twins with io_uring: bench/variants/uring.yaml
   summit     what each part of bench/variants/summit.yaml brings to stage5, and all
   profiles   where the CPU time of each stage goes: the table and the flame graphs
   labs       the labs, a file for each; --lab names some

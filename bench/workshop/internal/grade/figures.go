@@ -38,6 +38,8 @@ var figures = map[string]figure{
 	wakeUps:           {counter: "eventfd_writes", calls: []string{wakeUps}},
 	timerfdSettime:    {counter: "timerfd_settimes", calls: []string{timerfdSettime}},
 	epollCtl:          {counter: "epoll_ctls", calls: []string{epollCtl}},
+	epollWait:         {counter: "epoll_waits", calls: []string{epollWait}},
+	enters:            {counter: "enters", calls: []string{enters}},
 	reads:             {counter: "reads", calls: []string{reads}},
 	writes:            {counter: "writes", calls: []string{writes}},
 	"heap objects":    {counter: "heap_objects_allocated"},

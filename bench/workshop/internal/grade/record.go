@@ -10,6 +10,8 @@ const (
 	writesElsewhere = "writes by another thread than the one that waited"
 	epollWait       = "epoll_wait"
 	epollCtl        = "epoll_ctl"
+	accepts         = "accept"
+	enters          = "enters"
 	wakeUps         = "wake-ups"
 	timerfdSettime  = "timerfd_settime"
 	timerfdCreate   = "timerfd_create"

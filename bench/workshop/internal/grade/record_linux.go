@@ -48,6 +48,10 @@ func (r *record) observe(c *witness.Call) {
 		if c.Args[1] != unix.EPOLL_CTL_DEL && c.Result >= 0 {
 			r.epollOf[c.Args[2]] = c.Args[0]
 		}
+	case unix.SYS_ACCEPT4:
+		r.calls[accepts]++
+	case unix.SYS_IO_URING_ENTER:
+		r.calls[enters]++
 	case unix.SYS_RECVFROM:
 		r.calls[reads]++
 		if r.crosses(c) {
