@@ -132,7 +132,7 @@ func TestRingSends(t *testing.T) {
 	require.Equal(t, "Hello, World!", string(b[:n]))
 
 	v := NewVector(1)
-	v.Append(make([]byte, 64<<20))
+	v.Append(make([]byte, 16<<20))
 	sent := 0
 	for {
 		r.Send(c, 3, server, v, false)
@@ -165,7 +165,7 @@ func TestRingSends(t *testing.T) {
 			r.Send(c, 3, server, v, true)
 		}
 	}
-	require.EqualValues(t, 13+64<<20, c.WrittenBytes)
+	require.EqualValues(t, 13+16<<20, c.WrittenBytes)
 	require.Zero(t, c.Writes)
 	ShutdownWrite(new(Counters), server)
 }

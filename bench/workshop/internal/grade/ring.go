@@ -71,34 +71,35 @@ func connectionCalls(s *Subject) (float64, error) {
 // many is how many connections have a request at one moment.
 const many = 40
 
-// together has so many connections, which have all been served before, and lets each send at one moment: the server stands still
-// meanwhile.
-func (s *Server) together(request func(i int) string) ([]*connection, error) {
-	all, err := s.resting(many)
-	if err != nil {
-		return nil, err
-	}
+// together lets all clients send at one moment: the server stands still meanwhile.
+func (s *Server) together(all []*connection, request func(i int) string) error {
 	if err := s.Pause(); err != nil {
-		return nil, err
+		return err
 	}
 	for i, c := range all {
 		if err := c.send(request(i)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return all, s.Resume()
+	return s.Resume()
 }
 
 // entersOfMany is how many calls enter the kernel for requests that are all there when the loop looks.
 func entersOfMany(s *Subject) (float64, error) {
 	enters := 0.0
 	err := s.with(func(server *Server) error {
-		before, err := server.read()
+		all, err := server.resting(many)
 		if err != nil {
 			return err
 		}
-		all, err := server.together(func(int) string { return helloRequest })
+		answered := func(n uint64) (harness.Reading, error) {
+			return server.AwaitRequests(s.Context, n)
+		}
+		before, err := answered(many)
 		if err != nil {
+			return err
+		}
+		if err := server.together(all, func(int) string { return helloRequest }); err != nil {
 			return err
 		}
 		for _, c := range all {
@@ -106,13 +107,9 @@ func entersOfMany(s *Subject) (float64, error) {
 				return err
 			}
 		}
-		r, ok := server.await(func(r harness.Reading) bool { return r.Total.Requests >= before.Total.Requests+2*many })
-		if !ok {
-			return fmt.Errorf("%d requests were answered, and the counters do not show it", 2*many)
-		}
-		// Those of before they were served once are not taken off: a few, for each connection that came.
-		enters = float64(r.Sub(before).Total.Enters) / many
-		return nil
+		after, err := answered(2 * many)
+		enters = float64(after.Sub(before).Total.Enters) / many
+		return err
 	})
 	return enters, err
 }
@@ -124,8 +121,11 @@ func ownAnswers(server *Server) error {
 		{func(i int) string { return fmt.Sprintf("GET /users/%d HTTP/1.1\r\nHost: a\r\n\r\n", i) }, func(i int) string { return fmt.Sprintf(`{"id":"%d"}`, i) }},
 		{func(i int) string { return echoRequest("text/plain", body(i)) }, body},
 	} {
-		all, err := server.together(e.request)
+		all, err := server.resting(many)
 		if err != nil {
+			return err
+		}
+		if err := server.together(all, e.request); err != nil {
 			return err
 		}
 		for i, c := range all {
