@@ -3,8 +3,6 @@ package netpoll
 import (
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -132,8 +130,7 @@ type ringWait struct {
 //
 // It needs Linux 6.1 or later.
 type Ring struct {
-	fd, wake  int
-	signalled bool // the runtime sends a signal when it wants a thread
+	fd, wake int
 
 	rings, requestMemory, bufferMemory []byte // mapped
 
@@ -183,7 +180,7 @@ func NewRing(c *Counters) (*Ring, error) {
 	default:
 		return nil, errno
 	}
-	r := &Ring{fd: fd, wake: -1, lent: -1, signalled: !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1")}
+	r := &Ring{fd: fd, wake: -1, lent: -1}
 	if err := r.open(c, &params); err != nil {
 		r.Close(c)
 		return nil, err
@@ -275,8 +272,19 @@ func (r *Ring) publishBuffers() {
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&first.id)), *(*uint32)(unsafe.Pointer(&both)))
 }
 
-// Enable makes the calling thread the owner. The goroutine must hold it with runtime.LockOSThread.
-func (r *Ring) Enable() error { return failure(r.register(registerEnable, nil, 0)) }
+// Enable makes the calling thread the owner. The goroutine must hold it with runtime.LockOSThread, and end without unlocking it:
+// the thread gets no SIGURG any more, by which the Go runtime interrupts one that it wants. It has the thread at the next call of a
+// function, or in Enter, which tells it. The kernel receives for a Receive in this thread too, and where a read stands before an urgent byte,
+// a signal that is pending makes it find nothing (tcp_recvmsg, MSG_OOB), and nothing else would make it look again.
+func (r *Ring) Enable() error {
+	var urgent unix.Sigset_t
+	const bits = 8 * int(unsafe.Sizeof(urgent.Val[0]))
+	urgent.Val[(int(unix.SIGURG)-1)/bits] |= 1 << ((int(unix.SIGURG) - 1) % bits)
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &urgent, nil); err != nil {
+		return err
+	}
+	return failure(r.register(registerEnable, nil, 0))
+}
 
 func (r *Ring) register(what int, argument unsafe.Pointer, n int) syscall.Errno {
 	if _, errno, injected := consult(CallIoUringRegister, r.fd); injected {
@@ -370,8 +378,8 @@ func (r *Ring) Cancel(c *Counters, operation Operation, id uint32) {
 // being submitted. It waits no longer than timeout; 0 only looks, less than 0 waits for ever. No error does not mean that [Ring.Next]
 // has something to give: the time may be over. Interruptions by signals are waited out, and lengthen the time by as much.
 //
-// As with [Poller.Wait], a wait without a time limit begins as a call that the Go scheduler does not hear of, and goes on in the way
-// that lets it have the processor once a signal has come.
+// The Go scheduler hears of each call, as it has no other way to get the processor (see Enable). [Poller.Wait] saves that where it can; here
+// a call is shared by all requests of a turn.
 func (r *Ring) Enter(c *Counters, timeout time.Duration) error {
 	r.takeBack()
 	atomic.StoreUint32(r.cqHead, r.head)
@@ -388,16 +396,12 @@ func (r *Ring) Enter(c *Counters, timeout time.Duration) error {
 		flags |= enterExtArg
 		argument, size = unsafe.Pointer(&r.wait), unsafe.Sizeof(r.wait)
 	}
-	for blocking := timeout > 0 || !r.signalled; ; blocking = true {
+	for {
 		c.Enters++
 		_, errno, injected := consult(CallIoUringEnter, r.fd)
 		if !injected {
-			submit := uintptr(r.tail - atomic.LoadUint32(r.sqHead))
-			if blocking {
-				_, _, errno = unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), submit, uintptr(wanted), flags, uintptr(argument), size)
-			} else {
-				_, _, errno = unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), submit, uintptr(wanted), flags, uintptr(argument), size)
-			}
+			submit := r.tail - atomic.LoadUint32(r.sqHead)
+			_, _, errno = unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(submit), uintptr(wanted), flags, uintptr(argument), size)
 		}
 		switch errno {
 		case 0, unix.ETIME, unix.EINTR:

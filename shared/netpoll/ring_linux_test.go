@@ -18,8 +18,7 @@ func ring(t testing.TB, c *Counters) *Ring {
 	if err := RingError(); err != nil {
 		t.Skip(err)
 	}
-	runtime.LockOSThread()
-	t.Cleanup(runtime.UnlockOSThread)
+	runtime.LockOSThread() // for good: the thread goes with the test
 	r, err := NewRing(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { r.Close(new(Counters)) })

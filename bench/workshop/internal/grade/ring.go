@@ -139,16 +139,16 @@ func ownAnswers(server *Server) error {
 
 // stopped lets some clients send for as long as the server takes it, and read nothing.
 func stopped(server *Server) error {
-	const most = 64 << 20 // the sockets of both sides hold some megabytes
+	const most = 24 << 20 // the sockets of both sides hold some megabytes
 	requests := strings.Repeat("GET /bytes/65536 HTTP/1.1\r\nHost: a\r\n\r\n", 2000)
-	for range 4 {
+	for range 2 {
 		c, err := server.dial()
 		if err != nil {
 			return err
 		}
 		sent := 0
 		for sent < most {
-			c.TCP.SetWriteDeadline(time.Now().Add(500 * time.Millisecond))
+			c.TCP.SetWriteDeadline(time.Now().Add(time.Second))
 			n, err := c.TCP.Write([]byte(requests))
 			if sent += n; harness.TimedOut(err) {
 				break
