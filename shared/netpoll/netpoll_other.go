@@ -131,7 +131,7 @@ func (r *Ring) AcceptOne(c *Counters, id uint32, listener int) {}
 func (r *Ring) Receive(c *Counters, id uint32, fd int) {}
 
 // Send does nothing here.
-func (r *Ring) Send(c *Counters, id uint32, fd int, v *Vector, wait bool) {}
+func (r *Ring) Send(c *Counters, id uint32, fd int, v *Vector, how Sending) {}
 
 // After does nothing here.
 func (r *Ring) After(c *Counters, id uint32, d time.Duration) {}

@@ -6,6 +6,15 @@ import "errors"
 // administrator has switched it off (kernel.io_uring_disabled), or a container's seccomp profile forbids it.
 var ErrNoRing = errors.New("io_uring is not to be had here")
 
+// Sending says when a [Ring.Send] is complete, and whether anybody waits for that.
+type Sending uint8
+
+const (
+	SendPatiently Sending = iota // when the socket has taken some: it waits for room
+	SendAtOnce                   // as soon as it is submitted: ErrWouldBlock where there is no room
+	SendAside                    // the same, and Ring.Enter goes on waiting for something else
+)
+
 // Operation says what a [Completion] is about.
 type Operation uint8
 

@@ -144,7 +144,7 @@ type Ring struct {
 	results        []ringResult
 	head           uint32 // of the first completion that has not been given
 
-	immediate int // of what has been noted since the last Enter, how many are complete as soon as they are submitted
+	aside int // how many SendAside have been noted since the last Enter
 
 	bufferRing []ringBuffer
 	returned   uint16 // behind the last buffer that the kernel has been given
@@ -340,15 +340,19 @@ func (r *Ring) Receive(c *Counters, id uint32, fd int) {
 }
 
 // Send notes a request to send what is left of v: send(2) or sendmsg(2) with MSG_NOSIGNAL. Its completion says how many bytes the kernel
-// took, which may be fewer than there are: call [Vector.Advance], and Send again. With wait it is complete when the socket has taken some, and
-// without as soon as it is submitted: it fails with ErrWouldBlock where there is no room. v and its bytes are the kernel's until the
+// took, which may be fewer than there are: call [Vector.Advance], and Send again. v and its bytes are the kernel's until the
 // completion, and v must not be empty. Of one socket only one may be on its way, or the order of bytes is not certain.
-func (r *Ring) Send(c *Counters, id uint32, fd int, v *Vector, wait bool) {
+//
+// SendAside is for an answer behind which nothing is to be done: it saves a call where a client waits for it. That there was no room for
+// it shows with the next other completion.
+func (r *Ring) Send(c *Counters, id uint32, fd int, v *Vector, how Sending) {
 	request := r.note(c, OpSend, id)
 	request.fd, request.opFlags = int32(fd), unix.MSG_NOSIGNAL
-	if !wait {
+	if how != SendPatiently {
 		request.opFlags |= unix.MSG_DONTWAIT
-		r.immediate++
+	}
+	if how == SendAside {
+		r.aside++
 	}
 	if v.Segments() == 1 {
 		first := &v.segments[v.first]
@@ -374,8 +378,7 @@ func (r *Ring) Cancel(c *Counters, operation Operation, id uint32) {
 	request.opcode, request.fd, request.flags, request.addr = opcodeAsyncCancel, -1, sqeSkipSuccess, userData(operation, id)
 }
 
-// Enter is io_uring_enter(2): it submits all that has been noted, and waits until something is complete that was not complete by
-// being submitted. It waits no longer than timeout; 0 only looks, less than 0 waits for ever. No error does not mean that [Ring.Next]
+// Enter is io_uring_enter(2): it submits all that has been noted, and waits until something is complete, a SendAside apart. It waits no longer than timeout; 0 only looks, less than 0 waits for ever. No error does not mean that [Ring.Next]
 // has something to give: the time may be over. Interruptions by signals are waited out, and lengthen the time by as much.
 //
 // The Go scheduler hears of each call, as it has no other way to get the processor (see Enable). [Poller.Wait] saves that where it can; here
@@ -384,8 +387,8 @@ func (r *Ring) Enter(c *Counters, timeout time.Duration) error {
 	r.takeBack()
 	atomic.StoreUint32(r.cqHead, r.head)
 	atomic.StoreUint32(r.sqTail, r.tail)
-	wanted := r.immediate + 1
-	r.immediate = 0
+	wanted := r.aside + 1
+	r.aside = 0
 	flags := uintptr(enterGetEvents)
 	var argument unsafe.Pointer
 	var size uintptr

@@ -118,7 +118,7 @@ func TestRingSends(t *testing.T) {
 	c := new(Counters)
 	r := ring(t, c)
 	server, client := connection(t)
-	r.Send(c, 3, server, vectorOf("Hello, ", "World!"), false)
+	r.Send(c, 3, server, vectorOf("Hello, ", "World!"), SendAtOnce)
 	done := r.next(t, c)
 	require.Equal(t, OpSend, done.Operation)
 	n, err := done.Result()
@@ -134,7 +134,7 @@ func TestRingSends(t *testing.T) {
 	v.Append(make([]byte, 16<<20))
 	sent := 0
 	for {
-		r.Send(c, 3, server, v, false)
+		r.Send(c, 3, server, v, SendAtOnce)
 		done := r.next(t, c)
 		n, err := done.Result()
 		if err != nil {
@@ -145,7 +145,7 @@ func TestRingSends(t *testing.T) {
 		sent += n
 	}
 	require.Positive(t, v.Len())
-	r.Send(c, 3, server, v, true)
+	r.Send(c, 3, server, v, SendPatiently)
 	require.NoError(t, r.Enter(c, 0))
 	require.False(t, r.Next(c, &done), "there is no room yet")
 	go func() {
@@ -161,7 +161,7 @@ func TestRingSends(t *testing.T) {
 		n, err := done.Result()
 		require.NoError(t, err)
 		if v.Advance(n); v.Len() > 0 {
-			r.Send(c, 3, server, v, true)
+			r.Send(c, 3, server, v, SendPatiently)
 		}
 	}
 	require.EqualValues(t, 13+16<<20, c.WrittenBytes)
@@ -169,7 +169,7 @@ func TestRingSends(t *testing.T) {
 	ShutdownWrite(new(Counters), server)
 }
 
-// One call submits a send, which is complete at once, and waits for what is not.
+// One call submits a send behind which nothing is to be done, and waits for something else.
 func TestRingSendsAndWaitsInOneCall(t *testing.T) {
 	c := new(Counters)
 	r := ring(t, c)
@@ -183,7 +183,7 @@ func TestRingSendsAndWaitsInOneCall(t *testing.T) {
 		Send(new(Counters), client, []byte("again"))
 	}()
 	before := c.Enters
-	r.Send(c, 1, server, vectorOf("answer"), false)
+	r.Send(c, 1, server, vectorOf("answer"), SendAside)
 	require.NoError(t, r.Enter(c, -1))
 	<-answered
 	var operations []Operation
@@ -297,7 +297,7 @@ func TestRingManyRequests(t *testing.T) {
 	const n = 2*ringEntries + 10
 	v := vectorOf("x")
 	for i := range uint32(n) {
-		r.Send(c, i, server, v, false)
+		r.Send(c, i, server, v, SendAtOnce)
 	}
 	for i := range uint32(n) {
 		done := r.next(t, c)
@@ -369,7 +369,7 @@ func TestRingAllocatesNothing(t *testing.T) {
 		}
 		v.Reset()
 		v.Append(answer)
-		r.Send(c, 1, server, v, false)
+		r.Send(c, 1, server, v, SendAtOnce)
 		for !r.Next(c, &done) {
 			r.Enter(c, 0)
 		}
