@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ type StatServer struct {
 }
 
 // Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where
-// there are hardware counters, and what the kernel counts everywhere. No stages means all.
+// there are hardware counters, and everywhere what the kernel counts. No stages means all.
 func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return nil, errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
@@ -43,7 +44,7 @@ func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 	}
 	t := &StatTable{header: newHeader("stat"), Workload: w.Name}
 	for _, server := range servers {
-		o.Tell("counting %s on %s", server.Name, w.Name)
+		o.step("counting %s on %s", server.Name, w.Name)
 		recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
 		drive, err := l.drive(ctx, server, w, cmp.Or(o.Duration, statLength), recorder)
 		if err != nil {
@@ -51,18 +52,22 @@ func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 		}
 		t.Servers = append(t.Servers, recorder.counts.of(server.Name, drive.requests))
 	}
+	o.step("")
 	t.text(o.Out)
 	return t, nil
 }
 
 const statLength = time.Second
 
-// statEvents are what is counted, and how it is called in the table.
-var statEvents = []struct {
+// statEvent is what perf calls it, and what the table does.
+type statEvent struct {
 	event, name string
 	hardware    bool
 	inKernel    bool // and nowhere else: where that may not be looked into, perf counts none
-}{
+}
+
+// statEvents are what is counted.
+var statEvents = []statEvent{
 	{"instructions", "instructions", true, false},
 	{"cycles", "cycles", true, false},
 	{"cache-references", "cache references", true, false},
@@ -143,6 +148,10 @@ func parseStat(text string) (counts statCounts, err error) {
 // text prints the table, and what is missing in it.
 func (t *StatTable) text(out io.Writer) {
 	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n", t.Workload)
+	if !t.hardware() {
+		say(out, "", "  ", "This machine shows no hardware counters, as most virtual machines: no instructions, cycles and misses, only what the kernel counts.")
+		fmt.Fprintln(out)
+	}
 	rows := [][]string{{""}}
 	for _, s := range t.Servers {
 		rows[0] = append(rows[0], harness.ShortName(s.Server))
@@ -156,13 +165,11 @@ func (t *StatTable) text(out io.Writer) {
 	}
 	first := t.Servers[0].PerRequest
 	var missing []string
-	hardware := false
 	for _, e := range statEvents {
 		if _, ok := first[e.event]; !ok {
 			missing = append(missing, e.name)
 			continue
 		}
-		hardware = hardware || e.hardware
 		row(e.name, func(s StatServer) string {
 			n := s.PerRequest[e.event]
 			if n >= 10 {
@@ -186,7 +193,12 @@ func (t *StatTable) text(out io.Writer) {
 		fmt.Fprintln(out, "  sudo sysctl kernel.perf_event_paranoid=1")
 	}
 	say(out, "", "  ", "Not counted here: "+strings.Join(missing, ", ")+".")
-	if !hardware {
-		say(out, "", "  ", "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
-	}
+}
+
+// hardware tells whether anything was counted that only hardware counters count.
+func (t *StatTable) hardware() bool {
+	return slices.ContainsFunc(statEvents, func(e statEvent) bool {
+		_, counted := t.Servers[0].PerRequest[e.event]
+		return e.hardware && counted
+	})
 }

@@ -68,7 +68,7 @@ func ladderRun(t *testing.T, rounds int) *results.Document {
 func pageOf(t *testing.T, d *results.Document) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, HTML(&out, d))
+	require.NoError(t, HTML(&out, d, func(string) string { return "" }))
 	return out.String()
 }
 

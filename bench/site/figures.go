@@ -85,11 +85,16 @@ func (r *dataFiles) fileOf(key string) (of *dataFiles, rest string) {
 type figure struct {
 	text  string // as a reader sees it
 	title string // where it comes from
+	mine  string // the same on this machine, "" when nobody has measured it
 }
 
 // html is the figure as it stands in a page.
 func (f figure) html() string {
-	return `<span class="figure" title="` + html.EscapeString(f.title) + `">` + html.EscapeString(f.text) + `</span>`
+	mine := ""
+	if f.mine != "" {
+		mine = ` data-mine="` + html.EscapeString(f.mine) + `"`
+	}
+	return `<span class="figure" title="` + html.EscapeString(f.title) + `"` + mine + `>` + html.EscapeString(f.text) + `</span>`
 }
 
 // has says whether a server stands in a document.

@@ -51,7 +51,7 @@ func (b *builder) gainsPicture() (string, error) {
 		}
 		fmt.Fprintf(&out, `<circle cx="%.1f" cy="%.0f" r="6" fill="var(--accent)"/></g>`+"\n", x(gain), y)
 	}
-	return fmt.Sprintf("<figure class=\"diagram\">\n<svg viewBox=\"0 0 700 %.0f\" role=\"img\" aria-label=\"%s\">\n%s</svg>\n<figcaption>%s</figcaption></figure>",
+	return fmt.Sprintf("<figure class=\"diagram\" tabindex=\"0\">\n<svg viewBox=\"0 0 700 %.0f\" role=\"img\" aria-label=\"%s\">\n%s</svg>\n<figcaption>%s</figcaption></figure>",
 		bottom+14, html.EscapeString(strings.TrimSpace(said.String())), out.String(),
 		"How many times as fast: the documents' range (box), and what one example of the lab about code gave (dot, with its interval). The scale doubles from line to line."), nil
 }

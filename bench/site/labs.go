@@ -142,7 +142,15 @@ func (b *builder) figure(key string) (figure, error) {
 	if rest, ok := strings.CutPrefix(key, labsName+"."); ok {
 		return b.labs.figure(rest)
 	}
-	return b.results.figure(key)
+	f, err := b.results.figure(key)
+	if err == nil && b.mine != nil && !strings.HasPrefix(key, "ablation.") {
+		if of, _ := b.results.fileOf(key); of == nil {
+			if mine, err := b.mine.figure(key); err == nil {
+				f.mine = mine.text
+			}
+		}
+	}
+	return f, err
 }
 
 // verdict is the same for a verdict.

@@ -42,14 +42,14 @@ func UpdateReadmes(root string) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = b.eachReadme(func(name, old, text string) error {
+	renew := func(name, old, text string) error {
 		if text == old {
 			return nil
 		}
 		changed = append(changed, name)
 		return os.WriteFile(filepath.Join(root, name), []byte(text), 0o644)
-	})
-	if err != nil {
+	}
+	if err = errors.Join(b.eachReadme(renew), b.eachPicture(renew)); err != nil {
 		return changed, err
 	}
 	return changed, prune(root)
@@ -75,7 +75,13 @@ func (b *builder) eachReadme(f func(name, old, text string) error) error {
 
 // checkReadmes finds figures in the READMEs that the results do not have.
 func (b *builder) checkReadmes() error {
-	return b.eachReadme(func(name, text, want string) error {
+	err := b.eachPicture(func(name, old, now string) error {
+		if old != now {
+			return fmt.Errorf("%s is not what docs/data says: make docs-readmes draws it", name)
+		}
+		return nil
+	})
+	return errors.Join(err, b.eachReadme(func(name, text, want string) error {
 		var errs []error
 		if want != text {
 			errs = append(errs, fmt.Errorf("%s: its figures are not those of docs/data: make docs-readmes writes them", name))
@@ -89,7 +95,7 @@ func (b *builder) checkReadmes() error {
 			errs = append(errs, fmt.Errorf("%s:%d: %q is typed in: put it between <!--figure …--> or <!--cite …--> and <!--/-->, as docs/README.md says", name, f.line, f.text))
 		}
 		return errors.Join(errs...)
-	})
+	}))
 }
 
 // readme replaces what stands between the marks of a text.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/console"
 )
 
 // commit is what this command was built from; make sets it.
@@ -66,6 +68,15 @@ after: source <(ladder completion bash) (or zsh, fish, powershell).`,
 		root.AddCommand(group.commands...)
 	}
 	understand(root)
+	// Nothing of a help breaks within a word at 80 columns.
+	cobra.AddTemplateFunc("add", func(a, b int) int { return a + b })
+	cobra.AddTemplateFunc("fit", func(indent int, text string) string {
+		return strings.TrimSpace(console.Paragraph(strings.Repeat(" ", indent), strings.Repeat(" ", indent), text))
+	})
+	root.SetUsageTemplate(strings.NewReplacer(
+		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", console.Width),
+		"{{rpad .Name .NamePadding }} {{.Short}}", "{{rpad .Name .NamePadding }} {{fit (add .NamePadding 3) .Short}}",
+	).Replace(root.UsageTemplate()))
 	return root
 }
 
