@@ -86,6 +86,13 @@ func (n *node) sum() (sum float64) {
 	return sum
 }
 
+// widest are the frames that n calls, the widest first.
+func (n *node) widest() []*node {
+	return slices.SortedFunc(maps.Values(n.children), func(a, b *node) int {
+		return cmp.Or(cmp.Compare(b.sum(), a.sum()), strings.Compare(a.frame.name, b.frame.name), cmp.Compare(a.frame.kind, b.frame.kind))
+	})
+}
+
 // all are n and what is below it, and whether to go on.
 func (n *node) all(yield func(*node) bool) bool {
 	if !yield(n) {
@@ -285,9 +292,7 @@ func (f *Figure) frame(out *strings.Builder, g *Graph, n *node, share float64) {
 		strings.Join(values, " "), html.EscapeString(title), html.EscapeString(frameLabel(n.frame.name)), element)
 	if len(n.children) > 0 {
 		out.WriteString(`<div class="row">`)
-		for _, c := range slices.SortedFunc(maps.Values(n.children), func(a, b *node) int {
-			return cmp.Or(cmp.Compare(b.sum(), a.sum()), strings.Compare(a.frame.name, b.frame.name), cmp.Compare(a.frame.kind, b.frame.kind))
-		}) {
+		for _, c := range n.widest() {
 			f.frame(out, g, c, c.sum()/n.sum())
 		}
 		out.WriteString(`</div>`)
@@ -324,4 +329,38 @@ func frameLabel(name string) string {
 	}
 	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "main.")
 	return strings.NewReplacer("(*", "", ")", "").Replace(name)
+}
+
+// SVG draws the graph as a picture that stands alone: what can be seen before one zooms in.
+func (g *Graph) SVG() string {
+	const width, step, letter, seen = 960.0, 18, 6.7, 0.004
+	var out strings.Builder
+	depth := 0
+	var draw func(within *node, x float64, level int)
+	draw = func(within *node, x float64, level int) {
+		for _, n := range within.widest() {
+			share := n.sum() / g.root.sum()
+			if share < seen {
+				continue
+			}
+			w := width * share
+			depth = max(depth, level+1)
+			fmt.Fprintf(&out, `<g class="%s"><title>%s: %s</title><rect x="%.1f" y="%d" width="%.1f" height="%d"/>`,
+				kindClasses[n.frame.kind], html.EscapeString(n.frame.name), percent(share), x, level*step, w-0.8, step-1)
+			label := []rune(frameLabel(n.frame.name))
+			if fits := int((w - 5) / letter); fits < len(label) {
+				label = append(label[:max(fits-1, 0)], '…')
+			}
+			if len(label) > 1 {
+				fmt.Fprintf(&out, `<text x="%.1f" y="%d">%s</text>`, x+3, level*step+13, html.EscapeString(string(label)))
+			}
+			out.WriteString("</g>\n")
+			draw(n, x, level+1)
+			x += w
+		}
+	}
+	draw(g.root, 0, 0)
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" role="img" aria-label="%s">`+"\n"+
+		`<style>.kernel{fill:#e8b04b}.runtime{fill:#b9a3e0}.library{fill:#a9c7de}.project{fill:#97cfa0}text{fill:#16181c;font:11px ui-monospace,Menlo,Consolas,monospace}</style>`+"\n%s</svg>\n",
+		width, depth*step, html.EscapeString(g.About), out.String())
 }

@@ -1,7 +1,11 @@
 package site
 
 import (
+	"bytes"
+	"compress/zlib"
 	"encoding/base64"
+	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -38,16 +42,22 @@ func TestPagesInBrowser(t *testing.T) {
 	for _, size := range []struct {
 		width int
 		dark  bool
-	}{{1440, false}, {390, true}} {
+	}{{1440, false}, {1024, true}, {1024, false}, {390, true}} {
 		b.size(size.width, 850, size.dark)
 		for _, page := range pages {
 			b.open(address(page))
+			if size.width == 1024 {
+				require.Empty(t, b.eval(smallText), "%s: letters of less than 10 px in a drawing", page)
+				b.eval(`document.querySelector('.tabs [data-pane="code"]')?.click()`)
+				require.Empty(t, b.eval(`[...document.querySelectorAll(".code")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent.slice(0, 60)).join("\n")`), "%s: code that is moved sideways", page)
+				b.eval(`document.querySelector('.tabs [data-pane="text"]')?.click()`)
+			}
 			require.Equal(t, "true", b.eval(`document.documentElement.scrollWidth <= innerWidth`), "%s is wider than %d pixels: %s", page, size.width,
 				b.eval(`[...document.querySelectorAll("main *, header *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".table, pre, .frames, .code, .listing")).slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join("\n")`))
 			light := b.eval(`getComputedStyle(document.body).backgroundColor`)
 			require.Equal(t, size.dark, light != "rgb(253, 253, 251)", "%s: background %s", page, light)
 			if folder := os.Getenv("SCREENSHOTS"); folder != "" {
-				name := strings.TrimSuffix(page, ".html") + map[bool]string{false: "-wide", true: "-phone-dark"}[size.dark] + ".png"
+				name := fmt.Sprintf("%s-%d-%s.png", strings.TrimSuffix(page, ".html"), size.width, map[bool]string{false: "light", true: "dark"}[size.dark])
 				png, err := base64.StdEncoding.DecodeString(b.screenshot(os.Getenv("SCREENSHOTS_WHOLE") != ""))
 				require.NoError(t, err)
 				require.NoError(t, os.WriteFile(filepath.Join(folder, name), png, 0o644))
@@ -122,8 +132,92 @@ func TestPagesInBrowser(t *testing.T) {
 		b.eval(`document.querySelector('.hunk.on .back').click()`)
 		require.NotEqual(t, "none", b.eval(`getComputedStyle(document.querySelector("main")).display`))
 	})
+	t.Run("back leads from the code to the same place of the text", func(t *testing.T) {
+		b.t = t
+		b.open(address("2-conn-timer.html"))
+		b.eval(`document.querySelectorAll(".to-hunk")[3].scrollIntoView({ block: "center" })`)
+		before := b.eval(`scrollY`)
+		b.eval(`document.querySelectorAll(".to-hunk")[3].click()`)
+		require.Equal(t, "none", b.eval(`getComputedStyle(document.querySelector("main")).display`))
+		require.Equal(t, "text", b.eval(`new Promise(done => { addEventListener("popstate", () => setTimeout(() => done(getComputedStyle(document.querySelector("#code")).display === "none" ? "text" : "code"))); history.back() })`))
+		require.Equal(t, before, b.eval(`scrollY`))
+	})
+	t.Run("the code follows the text", func(t *testing.T) {
+		b.t = t
+		b.size(1440, 850, false)
+		b.open(address("2-conn-timer.html"))
+		require.Equal(t, "true", b.eval(`new Promise(done => {
+			const mark = document.querySelectorAll(".to-hunk")[2], wanted = mark.hash;
+			const look = () => { const on = document.querySelector(".hunk.on"); if (on && "#" + on.id === decodeURIComponent(wanted)) done(on.getBoundingClientRect().top < innerHeight); };
+			addEventListener("scroll", () => requestAnimationFrame(() => requestAnimationFrame(look)));
+			scrollTo(0, scrollY + mark.getBoundingClientRect().top - innerHeight / 2 + 30);
+		})`))
+	})
+	t.Run("a flame graph", func(t *testing.T) {
+		b.t = t
+		b.open("about:blank")
+		b.open(address("2-conn-timer.html") + "#flame-stage1-stage2?graph=stage1&zoom=main.(*conn).serve")
+		require.Contains(t, b.eval(`document.querySelector(".flame .detail").textContent`), "main.(*conn).serve — ")
+		require.Contains(t, b.eval(`document.querySelector(".flame figcaption").textContent`), "netpoll.SetTimer", "what the step takes away is named")
+		require.NotEqual(t, "0", b.eval(`document.querySelectorAll(".flame .gone").length`))
+		b.eval(`document.querySelector('.flame a[title^="main.(*conn).requestStarted"]').click()`)
+		require.Equal(t, "conn.requestStarted", b.eval(`document.querySelector(".hunk.on .permalink").textContent`), "a click shows the code")
+		b.eval(`[...document.querySelectorAll(".flame .tools button")].find(e => e.textContent === "difference").click()`)
+		require.Equal(t, "difference", b.eval(`document.querySelector(".flame .graph:not([hidden])").dataset.name`))
+		require.Contains(t, b.eval(`location.hash`), "view=difference")
+	})
 	b.t = t
 	b.requireSilence(home)
+}
+
+// smallText finds letters in drawings that are smaller than 10 px on the screen.
+const smallText = `[...document.querySelectorAll("svg text")].filter(e => e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a < 9.99)
+	.map(e => e.textContent + " " + parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a).join("\n")`
+
+// TestAccessible runs axe, which knows the rules of WCAG, on every page in both themes.
+func TestAccessible(t *testing.T) {
+	b := startBrowser(t)
+	folder, pages := writtenSite(t)
+	axe, err := os.ReadFile(filepath.Join("testdata", "axe.min.js"))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		width int
+		dark  bool
+	}{{1440, false}, {1440, true}, {390, false}} {
+		b.size(c.width, 850, c.dark)
+		for _, page := range append(pages, sourceName("stage2-conn-timer/idle.go")) {
+			b.open((&url.URL{Scheme: "file", Path: filepath.Join(folder, page)}).String())
+			b.eval(string(axe) + "; 0")
+			rules := `{}`
+			if c.dark { // the rest is the same
+				rules = `{ runOnly: ["color-contrast"] }`
+			}
+			require.Empty(t, b.eval(`axe.run(document, `+rules+`).then(r => r.violations.map(v => v.id + ": " + v.nodes.length + "\n" + v.nodes.slice(0, 4).map(n => "  " + n.html.slice(0, 200) + "\n    " + n.any.concat(n.all, n.none).map(c => c.message).join("; ")).join("\n")).join("\n"))`),
+				"%s, %d px wide, dark %v", page, c.width, c.dark)
+		}
+	}
+}
+
+// TestPrinted prints a page as browsers do when nobody has asked for backgrounds: the frames and bars keep their colours.
+func TestPrinted(t *testing.T) {
+	b := startBrowser(t)
+	folder, _ := writtenSite(t)
+	b.open((&url.URL{Scheme: "file", Path: filepath.Join(folder, "1-reuseport.html")}).String())
+	var pdf struct{ Data []byte }
+	b.call("Page.printToPDF", map[string]any{"printBackground": false}, &pdf)
+	var drawn strings.Builder
+	for part := range bytes.SplitSeq(pdf.Data, []byte("stream\n")) {
+		if r, err := zlib.NewReader(bytes.NewReader(part)); err == nil {
+			_, _ = io.Copy(&drawn, r) // what follows the stream is none
+		}
+	}
+	for what, colour := range map[string][3]float64{"kernel": {0xe8, 0xb0, 0x4b}, "project": {0x97, 0xcf, 0xa0}, "added lines": {0xe8, 0xf7, 0xea}} {
+		want := ""
+		for _, c := range colour {
+			want += strings.TrimPrefix(fmt.Sprintf("%.3f", c/255-0.0005), "0") + `\d* `
+		}
+		require.Regexp(t, want+`rg`, drawn.String(), what)
+	}
 }
 
 // TestPagesFromStage5 has the project's own last stage serve the site.

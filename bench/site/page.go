@@ -186,6 +186,7 @@ func (b *builder) build() (*Site, error) {
 		}
 		b.render(p)
 	}
+	b.explainTerms()
 	for _, p := range b.pages {
 		if p.step != nil {
 			if missing := p.step.unexplained(); len(missing) > 0 {
