@@ -45,7 +45,7 @@ var parts = [Parts]struct {
 	Wait:     {"wait", 'W', "#d3d67c", 186},
 	Timers:   {"timers", 'T', "#f28b7d", 210},
 	EpollCtl: {"epoll_ctl", 'E', "#f0a0c8", 218},
-	HandOff:  {"hand-off, waking", 'H', "#c3a5f0", 183},
+	HandOff:  {"hand-off", 'H', "#c3a5f0", 183},
 	Parser:   {"parser", 'P', "#8fbcf0", 117},
 	Head:     {"head", 'D', "#7fd4e6", 123},
 	Memory:   {"memory", 'M', "#b5bfcc", 250},
@@ -118,7 +118,7 @@ const (
 // CostSVG is the picture of the ladder: a bar for what a request costs each server, stacked by what it goes to, the part that
 // a step takes away dashed, and between two bars what that is. title says what it is of.
 func CostSVG(costs []Cost, scheme, title string) string {
-	const width, left, bar, gap, top = 760.0, 126.0, 24.0, 21.0, 46.0
+	const width, left, bar, gap, top = 760.0, 140.0, 24.0, 21.0, 46.0
 	t := map[string]theme{LightScheme: light, DarkScheme: dark, PageScheme: variables}[scheme]
 	d := drawing{theme: t}
 	right, most := 650.0, 0.0
@@ -161,8 +161,8 @@ func CostSVG(costs []Cost, scheme, title string) string {
 			if wide > 0 {
 				name := fmt.Sprintf("%s: %.2f µs, %.0f%%", parts[p].name, c.Micros*c.Shares[p], 100*c.Shares[p])
 				fmt.Fprintf(&d.body, `<g><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, html.EscapeString(name), from, y, max(0.3, wide-0.8), bar, parts[p].fill)
-				if short, _, _ := strings.Cut(parts[p].name, ","); wide > 7*float64(len(short))+4 {
-					fmt.Fprintf(&d.body, `<text x="%.1f" y="%.1f" font-size="12" text-anchor="middle" fill="#14181f">%s</text>`, from+wide/2, y+16, short)
+				if name := parts[p].name; wide > 7*float64(len(name))+4 {
+					fmt.Fprintf(&d.body, `<text x="%.1f" y="%.1f" font-size="12" text-anchor="middle" fill="#14181f">%s</text>`, from+wide/2, y+16, name)
 				}
 				d.body.WriteString("</g>\n")
 			}
@@ -181,7 +181,7 @@ func CostSVG(costs []Cost, scheme, title string) string {
 	y += 26
 	at := 4.0
 	for _, p := range parts {
-		long := 26 + 6.6*float64(len(p.name))
+		long := 32 + 7.2*float64(len(p.name))
 		if at+long > width {
 			at, y = 4, y+20
 		}

@@ -31,11 +31,11 @@ type matrixRow struct {
 
 // A sentence is what may be said of one ratio.
 type sentence struct {
-	Stage    string // its chapter, "" for none
-	Head     string
-	Text     string
-	Verdict  string
-	Class    string // "better", "worse" or "same"
+	Stage   string // its chapter, "" for none
+	Head    string
+	Text    string
+	Verdict string
+	Class   string // "better", "worse" or "same"
 }
 
 // A link leads to a section of the page.

@@ -154,7 +154,7 @@ func TestPageInABrowser(t *testing.T) {
 			defer cancel()
 			shot := filepath.Join(folder, name+".png")
 			args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-				"--user-data-dir=" + filepath.Join(folder, "profile-"+name), "--enable-logging=stderr", "--window-size=1100,900", "--screenshot=" + shot}, c.flags...)
+				"--user-data-dir=" + filepath.Join(folder, "profile-"+name), "--enable-logging=stderr", "--window-size=1100,2400", "--screenshot=" + shot}, c.flags...)
 			text, err := exec.CommandContext(ctx, chromium, append(args, "file://"+path)...).CombinedOutput()
 			require.NoError(t, err, "%s", text)
 			for line := range strings.Lines(string(text)) {

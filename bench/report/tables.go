@@ -433,7 +433,7 @@ func trimLines(s string) string {
 
 // textTable is one of them for the page.
 type textTable struct {
-	ID    string
+	ID     string
 	Title  string
 	Header []string
 	Rows   [][]string

@@ -197,10 +197,23 @@ func markChanged(r stretch, old, new []string) {
 		return
 	}
 	for side, lines := range [][]string{old, new} {
+		plain := [][]string{r.old, r.new}[side]
 		for i := range lines {
-			lines[i] = markSpans(lines[i], marks[side][i])
+			lines[i] = markSpans(lines[i], joinSpans(plain[i], marks[side][i]))
 		}
 	}
+}
+
+// joinSpans makes one of pieces between which nothing but blanks stand.
+func joinSpans(line string, spans []span) (joined []span) {
+	for _, s := range spans {
+		if last := len(joined) - 1; last >= 0 && strings.TrimSpace(line[joined[last].to:s.from]) == "" {
+			joined[last].to = s.to
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	return joined
 }
 
 // markSpans puts marks around pieces of a line that is HTML already; they are counted in bytes of its text.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
-	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
 // A grid is a table as HTML. Its cells are HTML too.

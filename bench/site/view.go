@@ -25,7 +25,7 @@ type view struct {
 	Previous, Next *chapterLink
 	Up             string // to the root of the site
 	Home, Listing  bool
-	Mine           bool // figures of this machine stand beside ours
+	Mine           bool            // figures of this machine stand beside ours
 	Contents       []contentsEntry // of the page
 	Measured       string
 }

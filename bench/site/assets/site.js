@@ -266,7 +266,8 @@ document.addEventListener("click", (event) => {
 	if (menu.open && !menu.contains(event.target)) menu.open = false;
 });
 
-// ------------------------------------------------ anchors, copies and words explained
+// ------------------------------------------------ contents, anchors, copies and words explained
+if (!code && !narrow()) for (const contents of all(".contents")) contents.open = true; // beside the text
 for (const heading of all("main :is(h2, h3)[id]")) {
 	const link = document.createElement("a");
 	link.className = "anchor";
