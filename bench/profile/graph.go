@@ -180,23 +180,23 @@ func Difference(a, b *Graph) *Graph {
 }
 
 // MarkGone outlines the frames whose function is nowhere in after, and returns each with its share of the whole, the
-// largest first. What is below least is left out, and so is what such a frame calls.
+// largest first. What is below least is left out, and so is what such a frame calls, system calls apart.
 func (g *Graph) MarkGone(after *Graph, least float64) (names []string, shares []float64) {
 	left := map[string]bool{}
 	after.root.all(func(n *node) bool { left[n.frame.name] = true; return true })
 	found := map[string]float64{}
-	var look func(*node)
-	look = func(n *node) {
+	var look func(n *node, within bool)
+	look = func(n *node, within bool) {
 		for _, c := range n.children {
-			if left[c.frame.name] {
-				look(c)
-			} else if share := c.sum() / g.root.sum(); share >= least {
+			gone := !left[c.frame.name] && c.sum() >= least*g.root.sum() && (!within || c.frame.kind == kernelCode)
+			if gone {
 				c.gone = true
-				found[c.frame.name] += share
+				found[c.frame.name] += c.sum() / g.root.sum()
 			}
+			look(c, within || gone)
 		}
 	}
-	look(g.root)
+	look(g.root, false)
 	names = slices.SortedFunc(maps.Keys(found), func(a, b string) int {
 		return cmp.Or(cmp.Compare(found[b], found[a]), strings.Compare(a, b))
 	})

@@ -53,7 +53,7 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 
 // leastGone is the share from which on a frame that a step takes away is outlined and named: below it, it may be
 // missing by chance.
-const leastGone = 0.005
+const leastGone = 0.01
 
 // flame draws the profiles of a stage as a flame graph, or of two, what the second no longer has, and what differs.
 func (b *builder) flame(p *page, stages ...string) (string, error) {

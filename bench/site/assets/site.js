@@ -49,13 +49,13 @@ const shown = () => (body.classList.contains("show-code") ? "code" : "text");
 function pane(name, entry = narrow()) {
 	if (!code || name === shown()) return;
 	places[shown()] = scrollY;
-	body.classList.toggle("show-code", name === "code");
-	for (const button of all(".tabs button")) button.setAttribute("aria-pressed", button.dataset.pane === name);
-	if (narrow()) scrollTo(0, places[name]);
-	if (entry) {
+	if (entry) { // before anything moves: the browser keeps the place with the entry
 		if (name === "code") history.pushState({ pane: "code" }, "");
 		else history.replaceState({ pane: "text" }, "");
 	}
+	body.classList.toggle("show-code", name === "code");
+	for (const button of all(".tabs button")) button.setAttribute("aria-pressed", button.dataset.pane === name);
+	if (narrow()) scrollTo(0, places[name]);
 }
 addEventListener("popstate", (event) => { if (narrow()) pane(event.state?.pane || "text", false); });
 if (code && memory.get("sides") === "yes") sides(true);
