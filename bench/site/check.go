@@ -23,10 +23,7 @@ func Check(root string) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{b.checkReadmes()}
-	for _, p := range b.pages {
-		errs = append(errs, typedFigures(p)...)
-	}
+	errs := []error{b.checkMarks()}
 	files, err := repositoryFiles(root, ".md")
 	if err != nil {
 		return err
@@ -37,9 +34,7 @@ func Check(root string) error {
 			return err
 		}
 		errs = append(errs, unknownCommands(name, string(text), targets)...)
-		if !slices.ContainsFunc(b.pages, func(p *page) bool { return p.source == name }) {
-			errs = append(errs, deadLinks(root, name, string(text))...)
-		}
+		errs = append(errs, deadLinks(root, name, string(text))...)
 	}
 	return errors.Join(errs...)
 }
@@ -47,8 +42,8 @@ func Check(root string) error {
 // links of Markdown, the file and the anchor apart.
 var links = regexp.MustCompile(`\]\(([^()\s#]*)(?:#([^()\s]*))?\)`)
 
-// deadLinks finds links of a text to files and headings of the repository that there are not.
-// Those of the chapters are the site's, see builder.resolve.
+// deadLinks finds links of a text to files and headings of the repository that there are not. Those
+// of a chapter have to lead somewhere on the site too, see builder.resolve.
 func deadLinks(root, name, text string) (errs []error) {
 	outsideCode(text, func(line int, text string) string {
 		for _, found := range links.FindAllStringSubmatch(text, -1) {
@@ -85,10 +80,9 @@ type typed struct {
 	text string
 }
 
-// findTyped finds figures in Markdown that are neither in code nor an include.
+// findTyped finds figures in Markdown that are neither in code nor in a mark.
 func findTyped(text string) (found []typed) {
-	outsideCode(text, func(line int, text string) string {
-		text = includeForm.ReplaceAllString(text, "")
+	outsideCode(withoutMarks(text), func(line int, text string) string {
 		for _, at := range measured.FindAllStringIndex(text, -1) {
 			// What was matched may begin and end with a character that only bounds it.
 			if f := strings.Trim(text[at[0]:at[1]], " \t\n\"'()[]*_,;:!?—–.\u00a0"); f != "" && !setting(text, at[0]+strings.Index(text[at[0]:at[1]], f), f) {
@@ -98,15 +92,6 @@ func findTyped(text string) (found []typed) {
 		return text
 	})
 	return found
-}
-
-// typedFigures finds figures in a chapter that come neither from the results
-// nor from a document.
-func typedFigures(p *page) (errs []error) {
-	for _, f := range findTyped(p.text) {
-		errs = append(errs, fmt.Errorf(`%s:%d: %q is typed in: use {{figure "…"}}, or {{cite n "…"}} for what a document says`, p.source, p.firstLine+f.line-1, f.text))
-	}
-	return errs
 }
 
 // makeTargets are the targets of the Makefile; pattern rules are left out.

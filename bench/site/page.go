@@ -1,8 +1,8 @@
 // Package site builds the documentation: chapters beside the diffs that they
 // explain, into one folder of plain files that needs no network.
 //
-// The text is Markdown with a few includes in double braces (docs/README.md
-// lists them). Figures come from the results files in docs/data, diffs from the
+// The text is Markdown with marks that the site fills in (docs/README.md lists
+// them). Figures come from the results files in docs/data, diffs from the
 // stage folders, and a build fails when either does not have what a chapter
 // refers to.
 //
@@ -10,7 +10,6 @@
 package site
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -79,16 +78,21 @@ func readPages(root string) ([]*page, error) {
 	return pages, nil
 }
 
+// pageForm is what makes a file a page: properties in a comment at its top, or between lines of
+// hyphens, as they are usually written. WriteMarks makes the comment, which no reader sees.
+var pageForm = regexp.MustCompile(`^(?:---|<!--)\n((?s:.*?))\n(?:---|-->)\n`)
+
 func readPage(root, name string) (*page, error) {
 	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}
-	properties, text, ok := strings.Cut(strings.TrimPrefix(string(b), "---\n"), "\n---\n")
-	if !ok || !bytes.HasPrefix(b, []byte("---\n")) {
+	head := pageForm.FindStringSubmatch(string(b))
+	if head == nil {
 		return nil, nil
 	}
-	p := &page{source: name, text: text}
+	properties := head[1]
+	p := &page{source: name, text: string(b)[len(head[0]):]}
 	p.firstLine = strings.Count(properties, "\n") + 4
 	if err := decodeYAML(name, []byte(properties), p); err != nil {
 		return nil, err

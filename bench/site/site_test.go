@@ -46,6 +46,15 @@ func TestBuild(t *testing.T) {
 // every command there is.
 func TestCheck(t *testing.T) { require.NoError(t, Check(root)) }
 
+// marksOf are the names of the marks in a text.
+func marksOf(text string) (names []string) {
+	replaceMarks(text, func(_ int, found string) string {
+		names = append(names, parseMark(found).name)
+		return found
+	})
+	return names
+}
+
 // The chapters about a step are alike, so that a reader knows where to look.
 func TestStepChaptersHaveTheSameParts(t *testing.T) {
 	pages, err := readPages(root)
@@ -68,14 +77,11 @@ func TestStepChaptersHaveTheSameParts(t *testing.T) {
 		}
 		require.Equal(t, want, have, p.source)
 		require.GreaterOrEqual(t, strings.Count(p.text, "<details><summary>"), 4, "%s: questions", p.source)
-		require.Contains(t, p.text, "{{diagram ", p.source)
-		require.Contains(t, p.text, "{{flame ", p.source)
-		require.Contains(t, p.text, "{{test ", p.source)
-		require.Contains(t, p.text, "{{man ", p.source)
+		require.Subset(t, marksOf(p.text), []string{"diagram", "flame", "hunk", "test", "man"}, p.source)
 		traps := p.text[strings.Index(p.text, "## Traps"):strings.Index(p.text, "## Questions")]
 		for line := range strings.Lines(traps) {
 			if strings.HasPrefix(line, "- ") {
-				require.Contains(t, line, "{{test ", "%s: which test catches this?", p.source)
+				require.Contains(t, marksOf(line), "test", "%s: which test catches this? %s", p.source, line)
 			}
 		}
 	}
@@ -203,15 +209,19 @@ func TestDiagrams(t *testing.T) {
 	pages, err := readPages(root)
 	require.NoError(t, err)
 	for _, p := range pages {
-		for _, found := range regexp.MustCompile(`\{\{diagram "([^"]+)"`).FindAllStringSubmatch(p.text, -1) {
-			used[found[1]] = true
-		}
+		replaceMarks(p.text, func(_ int, found string) string {
+			if m := parseMark(found); m.name == "diagram" {
+				used[m.args[0]] = true
+			}
+			return found
+		})
 	}
 	colours := regexp.MustCompile(`^(?:currentColor|none|var\(--[a-z-]+, #[0-9a-f]{3,6}\)|url\(#[a-z]+\))$`)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.True(t, used[strings.TrimSuffix(filepath.Base(file), ".svg")], "no chapter shows %s", file)
+		require.Contains(t, string(b), "\n  "+pictureStyle+"\n", "%s: its colours where it is an image", file)
 		decoder := xml.NewDecoder(strings.NewReader(string(b)))
 		for {
 			token, err := decoder.Token()
