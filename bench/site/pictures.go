@@ -1,11 +1,13 @@
 package site
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
@@ -47,28 +49,62 @@ func (b *builder) pictures() []picture {
 
 func flameFile(stage string) string { return "docs/data/profiles/" + stage + ".svg" }
 
-// flameSVG draws a profile as builder.flame does, small enough to be committed. A frame's colour is
-// that of its kind in light and in dark.
+// A call is a function of a profile with what it calls.
+type call struct {
+	name  string
+	time  int64 // with what it calls
+	calls []*call
+}
+
+// callTree is a profile as a tree, at each level the longest first. What is too short to be seen is
+// left out.
+func callTree(o *profile.Outline) *call {
+	root := &call{}
+	for stack, n := range o.Time {
+		at := root
+		at.time += n
+		for name := range strings.SplitSeq(stack, ";") {
+			i := slices.IndexFunc(at.calls, func(c *call) bool { return c.name == name })
+			if i < 0 {
+				i = len(at.calls)
+				at.calls = append(at.calls, &call{name: name})
+			}
+			at = at.calls[i]
+			at.time += n
+		}
+	}
+	var sort func(c *call)
+	sort = func(c *call) {
+		const seen = 0.004
+		c.calls = slices.DeleteFunc(c.calls, func(x *call) bool { return float64(x.time) < seen*float64(root.time) })
+		slices.SortFunc(c.calls, func(a, b *call) int { return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name)) })
+		for _, x := range c.calls {
+			sort(x)
+		}
+	}
+	sort(root)
+	return root
+}
+
+// flameSVG draws a profile, callers above what they call, small enough to be committed. A frame's
+// colour is that of its kind, in light and in dark.
 func flameSVG(o *profile.Outline) string {
-	const width, step, wide = 960, 18, 6.7 // wide: a letter
+	const width, step, letter = 960, 18, 6.7
 	var out strings.Builder
 	depth := 0
-	root := frameTree(o)
-	var draw func(f *frame, x float64, level int)
-	draw = func(f *frame, x float64, level int) {
-		for _, c := range f.drawn(root) {
+	root := callTree(o)
+	var draw func(within *call, x float64, level int)
+	draw = func(within *call, x float64, level int) {
+		for _, c := range within.calls {
 			w := width * float64(c.time) / float64(root.time)
 			depth = max(depth, level+1)
-			label := []rune(frameLabel(c.name))
-			switch fits := int((w - 5) / wide); {
-			case fits < 2:
-				label = nil
-			case fits < len(label):
-				label = append(label[:fits-1], '…')
-			}
 			fmt.Fprintf(&out, `<g class="%s"><title>%s: %.1f%%</title><rect x="%.1f" y="%d" width="%.1f" height="%d"/>`,
-				profile.Class(c.name), html.EscapeString(c.name), 100*float64(c.time)/float64(root.time), x, level*step, max(w-1, 0.5), step-1)
-			if len(label) > 0 {
+				profile.Class(c.name), html.EscapeString(c.name), 100*float64(c.time)/float64(root.time), x, level*step, w-0.8, step-1)
+			label := []rune(strings.NewReplacer("[kernel] ", "", "main.", "", "(*", "", ")", "").Replace(c.name[strings.LastIndexByte(c.name, '/')+1:]))
+			if fits := int((w - 5) / letter); fits < len(label) {
+				label = append(label[:max(fits-1, 0)], '…')
+			}
+			if len(label) > 1 {
 				fmt.Fprintf(&out, `<text x="%.1f" y="%d">%s</text>`, x+3, level*step+13, html.EscapeString(string(label)))
 			}
 			out.WriteString("</g>\n")

@@ -99,17 +99,14 @@ func frameTree(o *profile.Outline) *frame {
 // tooNarrow says whether a frame is not worth drawing in the graph of root.
 func (f *frame) tooNarrow(root *frame) bool { return float64(f.time) < 0.004*float64(root.time) }
 
-// drawn are the frames below f that are worth drawing, from the widest on.
-func (f *frame) drawn(root *frame) []*frame {
-	all := slices.SortedFunc(maps.Values(f.children), func(a, b *frame) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
-	})
-	return slices.DeleteFunc(all, func(c *frame) bool { return c.tooNarrow(root) })
-}
-
 // draw draws what f calls and, inside each frame, the levels below it.
 func (f *frame) draw(out *strings.Builder, root *frame) {
-	for _, c := range f.drawn(root) {
+	for _, c := range slices.SortedFunc(maps.Values(f.children), func(a, b *frame) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
+	}) {
+		if c.tooNarrow(root) {
+			continue
+		}
 		fmt.Fprintf(out, `<div class="fr" style="width:%.2f%%"><span class="%s" title="%s: %.1f%%">%s</span>`,
 			100*float64(c.time)/float64(f.time), profile.Class(c.name), html.EscapeString(c.name), 100*float64(c.time)/float64(root.time), html.EscapeString(frameLabel(c.name)))
 		if len(c.children) > 0 {
