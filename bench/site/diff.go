@@ -303,6 +303,19 @@ func hunkNames(hunks []*Hunk) []string {
 	return names
 }
 
+// text is the code of a hunk, in one line: as it is, or as it was if it is gone.
+func (h *Hunk) text() string {
+	var out []string
+	for _, r := range h.Runs {
+		if h.Change == "gone" {
+			out = append(out, r.old...)
+		} else {
+			out = append(out, r.new...)
+		}
+	}
+	return strings.Join(strings.Fields(strings.Join(out, " ")), " ")
+}
+
 func (h *Hunk) contains(text string) bool {
 	for _, r := range h.Runs {
 		if r.equal && h.Change != "same" {

@@ -10,7 +10,6 @@
 package site
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"html"
@@ -178,7 +177,7 @@ func (b *builder) build() (*Site, error) {
 		if err := b.prepare(p); err != nil {
 			return nil, err
 		}
-		b.render(p)
+		b.render(p, b.expand(p, p.text))
 	}
 	for _, p := range b.pages {
 		if p.step != nil {
@@ -223,18 +222,27 @@ func (b *builder) checkLinks(site *Site) {
 			ids[name][html.UnescapeString(string(found[1]))] = true
 		}
 	}
-	for _, p := range b.pages {
-		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[p.out]), -1) {
+	for _, name := range slices.Sorted(maps.Keys(site.Files)) {
+		if path.Ext(name) != ".html" {
+			continue
+		}
+		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[name]), -1) {
 			to, err := url.Parse(html.UnescapeString(found[1]))
 			place, placeErr := url.PathUnescape(html.UnescapeString(found[2]))
+			if err != nil || placeErr != nil {
+				b.fail("%s: %q is no address", name, found[0])
+				continue
+			}
+			file := name
+			if to.Path != "" {
+				file = path.Join(path.Dir(name), to.Path)
+			}
 			switch {
-			case err != nil || placeErr != nil:
-				b.fail("%s: %q is no address", p.source, found[0])
 			case to.Scheme != "" || to.Host != "":
-			case site.Files[cmp.Or(to.Path, p.out)] == nil:
-				b.fail("%s: a link leads to %s, which is not there", p.source, to.Path)
-			case place != "" && !ids[cmp.Or(to.Path, p.out)][place]:
-				b.fail("%s: a link leads to %s#%s, which has no such place", p.source, to.Path, place)
+			case site.Files[file] == nil:
+				b.fail("%s: a link leads to %s, which is not there", name, to.Path)
+			case place != "" && !ids[file][place]:
+				b.fail("%s: a link leads to %s#%s, which has no such place", name, to.Path, place)
 			}
 		}
 	}
@@ -264,12 +272,19 @@ func (b *builder) write(site *Site) error {
 		}
 		site.Files[p.out] = content
 	}
-	for _, file := range slices.Sorted(maps.Keys(b.sources)) {
-		content, err := b.sourcePage(file)
-		if err != nil {
-			return err
+	for more := true; more; { // a source page may link to others
+		more = false
+		for _, file := range slices.Sorted(maps.Keys(b.sources)) {
+			name := sourceName(file)
+			if site.Files[name] != nil {
+				continue
+			}
+			content, err := b.sourcePage(file)
+			if err != nil {
+				return err
+			}
+			site.Files[name], more = content, true
 		}
-		site.Files[sourceName(file)] = content
 	}
 	site.Files["search.js"] = b.searchIndex()
 	for _, name := range []string{"site.css", "site.js"} {
@@ -294,13 +309,21 @@ func sourceName(file string) string {
 	return "source/" + strings.Join(parts, "/") + ".html"
 }
 
-// sourcePage shows a file of the repository that a chapter links to.
+// sourcePage shows a file of the repository that a page links to: Markdown as a page, all else as a
+// listing.
 func (b *builder) sourcePage(file string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(file)))
 	if err != nil {
 		return nil, err
 	}
-	language := map[string]string{".go": "go", ".md": "markdown", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
+	v := view{Title: file, Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/"))}
+	if path.Ext(file) == ".md" {
+		p := &page{source: file, out: sourceName(file), Title: file}
+		b.render(p, string(text))
+		v.Body = p.body
+		return v.page()
+	}
+	language := map[string]string{".go": "go", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
 	if path.Base(file) == "Makefile" {
 		language = "make"
 	}
@@ -310,10 +333,7 @@ func (b *builder) sourcePage(file string) ([]byte, error) {
 		fmt.Fprintf(&out, `<div class="l" id="L%d"><span class="no">%d</span><code>%s</code></div>`, i+1, i+1, line)
 	}
 	out.WriteString("</div>")
-	v := view{
-		Title: file, Body: template.HTML("<h1>" + html.EscapeString(file) + "</h1>" + out.String()),
-		Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/")), Listing: true,
-	}
+	v.Body, v.Listing = template.HTML("<h1>"+html.EscapeString(file)+"</h1>"+out.String()), true
 	return v.page()
 }
 

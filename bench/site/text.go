@@ -123,6 +123,19 @@ var (
 	linkForm    = regexp.MustCompile(`\[([^\[\]]*)\]\([^()]*\)`)
 )
 
+// slug is the anchor that GitHub gives a heading, if no other one before it has the same.
+func slug(heading string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ':
+			return '-'
+		case c == '-', c == '_', unicode.IsLetter(c), unicode.IsDigit(c):
+			return unicode.ToLower(c)
+		}
+		return -1
+	}, linkForm.ReplaceAllString(heading, "$1"))
+}
+
 // headings are the lines, from 1, on which the headings of Markdown stand, by the anchors that
 // GitHub gives them, and those of anchors that it has itself.
 func headings(text string) map[string]int {
@@ -140,15 +153,7 @@ func headings(text string) map[string]int {
 		if found == nil {
 			continue
 		}
-		anchor := strings.Map(func(c rune) rune {
-			switch {
-			case c == ' ':
-				return '-'
-			case c == '-', c == '_', unicode.IsLetter(c), unicode.IsDigit(c):
-				return unicode.ToLower(c)
-			}
-			return -1
-		}, linkForm.ReplaceAllString(found[1], "$1"))
+		anchor := slug(found[1])
 		for base, n := anchor, 1; anchors[anchor] > 0; n++ {
 			anchor = fmt.Sprintf("%s-%d", base, n)
 		}
