@@ -103,17 +103,17 @@ func TestMarks(t *testing.T) {
 	link := fmt.Sprintf("[idle.go `conn.setTimer`](../../stage2-conn-timer/idle.go#L%d-L%d)", first, last)
 
 	for short, want := range map[string]string{
-		`so {{figure "hello.stage1.qps"}}.`:                    "so <!--figure hello.stage1.qps-->" + value + "<!--/-->.",
-		"`{{figure \"x\"}}` in code":                           "`{{figure \"x\"}}` in code",
-		"```\n{{figure \"x\"}}\n```\n":                         "```\n{{figure \"x\"}}\n```\n",
+		`so {{figure "hello.stage1.qps"}}.`:                      "so <!--figure hello.stage1.qps-->" + value + "<!--/-->.",
+		"`{{figure \"x\"}}` in code":                             "`{{figure \"x\"}}` in code",
+		"```\n{{figure \"x\"}}\n```\n":                           "```\n{{figure \"x\"}}\n```\n",
 		"it does\n{{figure \"hello.stage1.qps\"}}, or so,\nhere": "it does <!--figure hello.stage1.qps-->" + value + "<!--/-->,\nor so,\nhere",
-		`{{cite 1 4 "27 K"}}`:                                  "<!--cite 1,4 27 K-->27 K<sup>[1,4]</sup><!--/-->",
-		`{{hunk "idle.go" "conn.setTimer"}} Here.`:             link + " Here.",
-		"[idle.go `conn.setTimer`]()":                          link,
-		`{{man "epoll_ctl(2)"}}`:                               "[epoll_ctl(2)](https://man7.org/linux/man-pages/man2/epoll_ctl.2.html)",
-		`{{test "TestMarks"}}`:                                 "[TestMarks](../../bench/site/text_test.go)",
-		"[TestMarks](../old_test.go)":                          "[TestMarks](../../bench/site/text_test.go)",
-		"---\ntitle: x\n---\n# X\n":                            "<!--\ntitle: x\n-->\n# X\n",
+		`{{cite 1 4 "27 K"}}`:                                    "<!--cite 1,4 27 K-->27 K<sup>[1,4]</sup><!--/-->",
+		`{{hunk "idle.go" "conn.setTimer"}} Here.`:               link + " Here.",
+		"[idle.go `conn.setTimer`]()":                            link,
+		`{{man "epoll_ctl(2)"}}`:                                 "[epoll_ctl(2)](https://man7.org/linux/man-pages/man2/epoll_ctl.2.html)",
+		`{{test "TestMarks"}}`:                                   "[TestMarks](../../bench/site/text_test.go)",
+		"[TestMarks](../old_test.go)":                            "[TestMarks](../../bench/site/text_test.go)",
+		"---\ntitle: x\n---\n# X\n":                              "<!--\ntitle: x\n-->\n# X\n",
 	} {
 		have, err := b.marked(p.source, p, short)
 		require.NoError(t, err, short)
@@ -148,8 +148,8 @@ func TestAsMarkdown(t *testing.T) {
 	b := &builder{pages: []*page{{source: "docs/labs/price.md", out: "lab-price.html"}}}
 	for fragment, want := range map[string]string{
 		`<div class="table numbers" tabindex="0"><table><thead><tr><th></th><th>a|b</th></tr></thead><tbody><tr><th scope="rowgroup" colspan="2"><strong>x</strong><br>y &amp; <code>z*</code></th></tr><tr><th>k</th><td><span title="t">1 &lt; 2*</span></td></tr></tbody></table></div><p>After.</p>`: "|  | a\\|b |\n| --- | ---: |\n| **x**<br>y & `z*` |  |\n| k | 1 &lt; 2\\* |\n\nAfter.",
-		`<p>a <a href="lab-price.html#x">b</a></p>`:                                "a [b](../labs/price.md#x)",
-		`<ol><li>a</li><li>b</li></ol><p>c</p>`:                                   "- a\n- b\n\nc",
+		`<p>a <a href="lab-price.html#x">b</a></p>`:                             "a [b](../labs/price.md#x)",
+		`<ol><li>a</li><li>b</li></ol><p>c</p>`:                                 "- a\n- b\n\nc",
 		`<section id="document-1"><p><strong>1.</strong></p><p>c</p></section>`: "<a id=\"document-1\"></a>**1.**\n\nc",
 	} {
 		text, err := b.asMarkdown("docs/chapters/x.md", fragment)
