@@ -173,7 +173,7 @@ func TestSearchIndex(t *testing.T) {
 		}
 		return false
 	}
-	require.True(t, found("2-conn-timer.html#d-idle.go-conn.setTimer", "timerfd"), "code")
+	require.True(t, found("2-conn-timer.html#d-idle.go-conn.setTimer", "func (c *conn) setTimer("), "code")
 	require.True(t, found("2-conn-timer.html#what-it-brought", "to the one before"), "a table")
 	require.True(t, found("2-conn-timer.html#questions", "In the documents it is an atomic"), "a question")
 	require.True(t, found("glossary.html#accept", "a finished handshake"), "a term")
