@@ -81,8 +81,8 @@ func (b *builder) asMarkdown(file, fragment string) (string, error) {
 				code = true
 			case "br":
 				text.WriteString("<br>")
-			case "small":
-				text.WriteString("<small>")
+			case "small", "sup":
+				text.WriteString("<" + t.Name.Local + ">")
 			case "a":
 				text.WriteString("[")
 				links = append(links, attribute(t, "href"))
@@ -112,8 +112,8 @@ func (b *builder) asMarkdown(file, fragment string) (string, error) {
 			case "code":
 				text.WriteString("`")
 				code = false
-			case "small":
-				text.WriteString("</small>")
+			case "small", "sup":
+				text.WriteString("</" + t.Name.Local + ">")
 			case "a":
 				last := len(links) - 1
 				fmt.Fprintf(&text, "](%s)", b.sourceOf(file, links[last]))
