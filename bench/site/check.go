@@ -26,9 +26,7 @@ func Check(root string) error {
 	errs := []error{b.checkReadmes()}
 	for _, p := range b.pages {
 		errs = append(errs, typedFigures(p)...)
-		errs = append(errs, missingOpening(p)...)
 	}
-	errs = append(errs, unnamedExercises(root, b.pages)...)
 	files, err := repositoryFiles(root, ".md")
 	if err != nil {
 		return err
@@ -43,6 +41,10 @@ func Check(root string) error {
 			errs = append(errs, deadLinks(root, name, string(text))...)
 		}
 	}
+	for _, p := range b.pages {
+		errs = append(errs, missingOpening(p)...)
+	}
+	errs = append(errs, unnamedExercises(root, b.pages)...)
 	return errors.Join(errs...)
 }
 
