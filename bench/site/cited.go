@@ -65,11 +65,15 @@ func (d *documents) cite(numbers []string, figure string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("cite: want the numbers of documents and then a figure, not %q", number)
 		}
-		i := slices.IndexFunc(d.Published, func(p published) bool { return p.Figure == figure && slices.Contains(p.In, n) })
-		if i < 0 {
+		given := false
+		for i := range d.Published { // a lab may list what the documents' own list has too
+			if p := &d.Published[i]; p.Figure == figure && slices.Contains(p.In, n) {
+				given, p.cited = true, true
+			}
+		}
+		if !given {
 			return "", fmt.Errorf("document %d gives no figure %q: docs/data/documents.yaml lists those it does", n, figure)
 		}
-		d.Published[i].cited = true
 		marks = append(marks, fmt.Sprintf(`<a href="sources.html#document-%d" title="document %d">%d</a>`, n, n, n))
 	}
 	return fmt.Sprintf(`<span class="cited">%s<sup>[%s]</sup></span>`, html.EscapeString(figure), strings.Join(marks, ",")), nil
