@@ -36,6 +36,10 @@ func Check(root string) error {
 		errs = append(errs, unknownCommands(name, string(text), targets)...)
 		errs = append(errs, deadLinks(root, name, string(text))...)
 	}
+	for _, p := range b.pages {
+		errs = append(errs, missingOpening(p)...)
+	}
+	errs = append(errs, unnamedExercises(root, b.pages)...)
 	return errors.Join(errs...)
 }
 
@@ -92,6 +96,44 @@ func findTyped(text string) (found []typed) {
 		return text
 	})
 	return found
+}
+
+// opening is what a chapter begins with: what it is good for, how long it takes, what to do before.
+var opening = []string{"- **What you will be able to say:** ", "- **How long:** ", "- **What to have run:** "}
+
+func isChapter(p *page) bool { return path.Dir(p.source) == "docs/chapters" }
+
+// missingOpening finds a chapter, which is what has questions at its end, that does not say so under its title.
+func missingOpening(p *page) (errs []error) {
+	if !isChapter(p) || !strings.Contains(p.text, "\n## Questions\n") {
+		return nil
+	}
+	_, text, _ := strings.Cut(strings.TrimSpace(p.text), "\n\n")
+	for _, want := range opening {
+		line, rest, _ := strings.Cut(text, "\n")
+		if !strings.HasPrefix(line, want) {
+			errs = append(errs, fmt.Errorf("%s: the line %q is missing under its title", p.source, strings.TrimSpace(want)))
+			continue
+		}
+		text = rest
+	}
+	return errs
+}
+
+// unnamedExercises finds exercises to which no chapter leads.
+func unnamedExercises(root string, pages []*page) (errs []error) {
+	folders, err := filepath.Glob(filepath.Join(root, "docs", "workshop", "exercises", "[0-9]*"))
+	if err != nil {
+		return []error{err}
+	}
+	for _, folder := range folders {
+		number, _, _ := strings.Cut(strings.TrimLeft(filepath.Base(folder), "0"), "-")
+		named := regexp.MustCompile(`(?im)(?:exercises? |\bN=|^- \[?)` + number + `\b`)
+		if !slices.ContainsFunc(pages, func(p *page) bool { return isChapter(p) && named.MatchString(p.text) }) {
+			errs = append(errs, fmt.Errorf("no chapter names exercise %s", number))
+		}
+	}
+	return errs
 }
 
 // makeTargets are the targets of the Makefile; pattern rules are left out.

@@ -182,8 +182,13 @@ func (b *builder) build() (*Site, error) {
 	for _, p := range b.pages {
 		if p.step != nil {
 			if missing := p.step.unexplained(); len(missing) > 0 {
-				b.fail("%s: no paragraph explains these hunks of the step to %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
+				b.fail("%s: no paragraph explains these hunks of %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
 			}
+		}
+	}
+	for _, p := range b.documents.Published {
+		if !p.cited {
+			b.fail("no page quotes what the documents say of this: %s (%s)", p.Figure, p.What)
 		}
 	}
 	if err := b.write(site); err != nil {

@@ -296,3 +296,38 @@ func TestDeadLinks(t *testing.T) {
 		require.Len(t, deadLinks(root, "bench/README.md", "a\n[b `c`]("+link+") and `[x](y)`\n"), want, link)
 	}
 }
+
+func TestMissingOpening(t *testing.T) {
+	const title, questions = "\n# A title\n\n", "\nText.\n\n## Questions\n\nOne.\n"
+	whole := opening[0] + "a.\n" + opening[1] + "b.\n" + opening[2] + "c.\n"
+	chapter := func(text string) *page { return &page{source: "docs/chapters/x.md", text: text} }
+	require.Empty(t, missingOpening(chapter(title+whole+questions)))
+	require.Empty(t, missingOpening(chapter(title+"Words.\n")), "a page without questions is no chapter")
+	require.Empty(t, missingOpening(&page{source: "docs/labs/x.md", text: title + questions}))
+	require.Len(t, missingOpening(chapter(title+questions)), 3)
+	errs := missingOpening(chapter(title + opening[0] + "a.\n" + opening[2] + "c.\n" + questions))
+	require.Len(t, errs, 1)
+	require.ErrorContains(t, errs[0], "How long")
+}
+
+func TestUnnamedExercises(t *testing.T) {
+	chapter := func(text string) []*page { return []*page{{source: "docs/chapters/x.md", text: text}} }
+	one := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(one, "docs", "workshop", "exercises", "01-a"), 0o755))
+	for _, text := range []string{"exercise 1 is", "Exercise 1, exercise 12", "`make exercise N=1`", "\n- [1](x.md), a", "\n- 1, a"} {
+		require.Empty(t, unnamedExercises(one, chapter(text)), text)
+	}
+	for _, text := range []string{"", "exercise 12", "N=11", "chapter 1"} {
+		require.Len(t, unnamedExercises(one, chapter(text)), 1, text)
+	}
+	require.Len(t, unnamedExercises(one, []*page{{source: "docs/labs/x.md", text: "exercise 1"}}), 1)
+}
+
+// A figure that no page quotes is found.
+func TestCited(t *testing.T) {
+	b, err := newBuilder(root)
+	require.NoError(t, err)
+	b.documents.Published = append(b.documents.Published, published{Figure: "77 M", In: []int{1}, What: "requests"})
+	_, err = b.build()
+	require.ErrorContains(t, err, "no page quotes what the documents say of this: 77 M (requests)")
+}
