@@ -59,16 +59,10 @@ const leastGone = 0.01
 func (b *builder) flame(p *page, stages ...string) (string, error) {
 	figure := profile.Figure{ID: "flame-" + strings.Join(stages, "-"), Code: p.codeOf}
 	for _, s := range stages {
-		server := b.results.server(s)
-		o, err := readProfile(b.root, b.results.short(server))
+		g, err := b.graph(s)
 		if err != nil {
 			return "", err
 		}
-		row, ok := b.results.documents[0].Row(server, workload.Hello)
-		if !ok {
-			return "", fmt.Errorf("ladder.json has no %s on hello", s)
-		}
-		g := o.Graph(s, row.ServerCPUMicros.Median)
 		g.View = strings.Join(stages, " and ")
 		figure.Graphs = append(figure.Graphs, g)
 	}
@@ -88,6 +82,20 @@ func (b *builder) flame(p *page, stages ...string) (string, error) {
 		figure.Caption += "A click on a function that is underlined shows its code."
 	}
 	return strings.TrimSpace(figure.HTML()), nil
+}
+
+// graph is the flame graph of a stage: of what the ladder measured a request to cost, the shares that the profile has.
+func (b *builder) graph(stage string) (*profile.Graph, error) {
+	server := b.results.server(stage)
+	o, err := readProfile(b.root, b.results.short(server))
+	if err != nil {
+		return nil, err
+	}
+	row, ok := b.results.documents[0].Row(server, workload.Hello)
+	if !ok {
+		return nil, fmt.Errorf("ladder.json has no %s on hello", stage)
+	}
+	return o.Graph(stage, row.ServerCPUMicros.Median), nil
 }
 
 // codeOf is where the page shows the code of a function, which has the name that a profile gives it.

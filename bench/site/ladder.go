@@ -1,9 +1,7 @@
 package site
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,10 +13,10 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-const pictureTitle = "µs of server CPU per request on hello"
+const costTitle = "µs of server CPU per request on hello"
 
-// pictureFiles are where README.md has the picture of the ladder from, by scheme.
-var pictureFiles = map[string]string{report.LightScheme: "docs/data/ladder-light.svg", report.DarkScheme: "docs/data/ladder-dark.svg"}
+// ladderFiles are where Markdown has the picture of the ladder from, by scheme.
+var ladderFiles = map[string]string{report.LightScheme: "docs/data/ladder-light.svg", report.DarkScheme: "docs/data/ladder-dark.svg"}
 
 // costs are the bars of the picture of the ladder: what a request was measured to cost each stage and the C loop, and the
 // shares that a profile found in it.
@@ -78,23 +76,5 @@ func (b *builder) progression() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "<figure class=\"diagram\" tabindex=\"0\">\n" + strings.TrimSpace(report.CostSVG(costs, report.PageScheme, pictureTitle)) + "\n</figure>" + b.measuredLine(), nil
-}
-
-// eachPicture calls f with each of pictureFiles as it is and as it should be.
-func (b *builder) eachPicture(f func(name, old, now string) error) error {
-	costs, err := b.costs()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, scheme := range []string{report.LightScheme, report.DarkScheme} {
-		name := pictureFiles[scheme]
-		old, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(name)))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		errs = append(errs, f(name, string(old), report.CostSVG(costs, scheme, pictureTitle)))
-	}
-	return errors.Join(errs...)
+	return "<figure class=\"diagram\" tabindex=\"0\">\n" + strings.TrimSpace(report.CostSVG(costs, report.PageScheme, costTitle)) + "\n</figure>" + b.measuredLine(), nil
 }
