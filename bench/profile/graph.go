@@ -154,7 +154,8 @@ func (o *Outline) Graph(name string, micros float64) *Graph {
 	for _, time := range o.Time {
 		whole += time
 	}
-	for stack, time := range o.Time {
+	for _, stack := range slices.Sorted(maps.Keys(o.Time)) { // so that the same profile makes the same sums
+		time := o.Time[stack]
 		g.root.add(func(yield func(frame) bool) {
 			for name := range strings.SplitSeq(stack, ";") {
 				if !yield(frame{name, kindOf(name, strings.HasPrefix(name, inKernel))}) {
@@ -187,7 +188,7 @@ func (g *Graph) MarkGone(after *Graph, least float64) (names []string, shares []
 	found := map[string]float64{}
 	var look func(n *node, within bool)
 	look = func(n *node, within bool) {
-		for _, c := range n.children {
+		for _, c := range n.widest() {
 			gone := !left[c.frame.name] && c.sum() >= least*g.root.sum() && (!within || c.frame.kind == kernelCode)
 			if gone {
 				c.gone = true

@@ -21,7 +21,8 @@ import (
 
 // Where records stages under load and prints on what each spends its CPU time, per request. The
 // table is written to o.Folder too, and returned. With guess it asks on in first what will be the
-// largest part. profiler is any but ProfilerBoth. No stages means all, and the C loop as far as it can be seen into.
+// largest part. profiler is any but ProfilerBoth. No stages means all. Beside
+// all stages the C loop is recorded too, where it can be seen into.
 func Where(ctx context.Context, o Options, stages []string, profiler string, guess bool, in io.Reader) (*WhereTable, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -38,7 +39,11 @@ func Where(ctx context.Context, o Options, stages []string, profiler string, gue
 			return nil, err
 		}
 	}
-	if len(stages) == 0 && s.perf != nil { // only perf sees into a program that has no profiler of its own
+	all, err := harness.Stages(l.root)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == len(all) && s.perf != nil { // only perf sees into a program that has no profiler of its own
 		bare, ok, err := run.BuildBareC(ctx, l.root, l.bin)
 		if err != nil {
 			return nil, err
@@ -202,7 +207,11 @@ func (c WhereServer) Shares() (shares [report.Parts]float64) {
 func (t *WhereTable) picture(out io.Writer) {
 	var costs []report.Cost
 	for _, c := range t.Servers {
-		costs = append(costs, report.Cost{Name: harness.ShortName(c.Server), Micros: c.CPUMicros, Shares: c.Shares(), Apart: c.Server == run.BareC})
+		cost := report.Cost{Name: harness.ShortName(c.Server), Micros: c.CPUMicros, Shares: c.Shares()}
+		if c.Server == run.BareC {
+			cost.Name, cost.Apart = c.Server, true
+		}
+		costs = append(costs, cost)
 	}
 	if len(costs) > 1 {
 		report.CostText(out, costs, console.Columns(out), console.Colour(out))

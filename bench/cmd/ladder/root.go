@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -77,7 +78,28 @@ after: source <(ladder completion bash) (or zsh, fish, powershell).`,
 		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", console.Width),
 		"{{rpad .Name .NamePadding }} {{.Short}}", "{{rpad .Name .NamePadding }} {{fit (add .NamePadding 3) .Short}}",
 	).Replace(root.UsageTemplate()))
+	cobra.AddTemplateFunc("refill", refill)
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | refill}}", 1))
 	return root
+}
+
+// listed is the beginning of a line of a list: a name, and blanks up to what is said of it.
+var listed = regexp.MustCompile(`^  \S+ +`)
+
+// refill breaks the lines of a text anew, so that they fit. A paragraph that begins with blanks keeps its lines.
+func refill(text string) string {
+	var out []string
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		lines := []string{strings.Join(strings.Fields(paragraph), " ")}
+		if strings.HasPrefix(paragraph, " ") {
+			lines = strings.Split(paragraph, "\n")
+		}
+		for i, line := range lines {
+			lines[i] = strings.Join(console.Wrap(line, console.Width, strings.Repeat(" ", len(listed.FindString(line)))), "\n")
+		}
+		out = append(out, strings.Join(lines, "\n"))
+	}
+	return strings.TrimSpace(strings.Join(out, "\n\n"))
 }
 
 // names are those of a command's subcommands.
