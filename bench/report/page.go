@@ -97,7 +97,9 @@ func HTML(out io.Writer, d *results.Document, chapter func(stage string) string)
 	}
 	for i := range c.Tables {
 		c.Tables[i].ID = fmt.Sprintf("table-%d", i+1)
-		c.Contents = append(c.Contents, link{c.Tables[i].ID, c.Tables[i].Title})
+	}
+	if len(c.Tables) > 0 {
+		c.Contents = append(c.Contents, link{c.Tables[0].ID, "Tables"})
 	}
 	c.Contents = append(c.Contents, link{"machine", "Machine and method"})
 	return form.Execute(out, c)

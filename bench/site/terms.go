@@ -12,8 +12,17 @@ var (
 	// explainedTerm is a term of the glossary, with its anchor and what it says.
 	explainedTerm = regexp.MustCompile(`(?s)<p id="([^"]+)"><strong>(.+?)\.</strong>(.*?)</p>`)
 	emphasis      = regexp.MustCompile(`<em>([^<]+)</em>`)
-	anyTag        = regexp.MustCompile(`<[^>]*>`)
+	anyLink       = regexp.MustCompile(`</?a\b[^>]*>`)
 )
+
+var summary = regexp.MustCompile(`(?s)<summary>.*?</summary>`)
+
+// plainSummaries takes the links out of what folds and unfolds: a click there can mean one thing only.
+func plainSummaries(body string) string {
+	return summary.ReplaceAllStringFunc(body, func(found string) string {
+		return anyLink.ReplaceAllString(found, "")
+	})
+}
 
 // explainTerms makes the emphasised terms of all pages links to the glossary that say what it says: a term is emphasised where it is
 // used in the sense of one.
@@ -24,7 +33,7 @@ func (b *builder) explainTerms() {
 	}
 	links := map[string]string{} // by the term in small letters
 	for _, found := range explainedTerm.FindAllStringSubmatch(string(b.pages[i].body), -1) {
-		says := strings.Join(strings.Fields(html.UnescapeString(anyTag.ReplaceAllString(found[3], ""))), " ")
+		says := strings.Join(strings.Fields(html.UnescapeString(tag.ReplaceAllString(found[3], ""))), " ")
 		for name := range strings.SplitSeq(found[2], ", ") {
 			links[strings.ToLower(name)] = `<a data-term="` + html.EscapeString(says) + `" href="glossary.html#` + found[1] + `">`
 		}
@@ -33,11 +42,11 @@ func (b *builder) explainTerms() {
 		if k == i {
 			continue
 		}
-		p.body = template.HTML(emphasis.ReplaceAllStringFunc(string(p.body), func(found string) string {
+		p.body = template.HTML(plainSummaries(emphasis.ReplaceAllStringFunc(string(p.body), func(found string) string {
 			if link := links[strings.ToLower(emphasis.FindStringSubmatch(found)[1])]; link != "" {
 				return link + found + "</a>"
 			}
 			return found
-		}))
+		})))
 	}
 }
