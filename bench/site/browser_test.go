@@ -15,6 +15,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/bench/report"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 )
 
 // writtenSite builds the site into a folder of its own.
@@ -161,13 +164,20 @@ func TestPagesInBrowser(t *testing.T) {
 		b.t = t
 		b.open("about:blank")
 		b.open(address("2-conn-timer.html") + "#flame-stage1-stage2?graph=stage1&zoom=main.(*conn).serve")
-		require.Contains(t, b.eval(`document.querySelector(".flame .detail").textContent`), "main.(*conn).serve — ")
-		require.Contains(t, b.eval(`document.querySelector(".flame figcaption").textContent`), "timerfd_settime", "what the step takes away is named")
-		require.NotEqual(t, "0", b.eval(`document.querySelectorAll(".flame .gone").length`))
-		b.eval(`document.querySelector('.flame a[title^="main.(*conn).requestStarted"]').click()`)
+		require.Regexp(t, `^main\.\(\*conn\)\.serve — .* its own code`, b.eval(`new Promise(done => {
+			const look = () => {
+				const text = document.querySelector("#flame-stage1-stage2 .detail")?.textContent || "";
+				if (text.includes("serve — ")) done(text); else setTimeout(look, 20);
+			};
+			look();
+		})`))
+		require.NotEqual(t, "0", b.eval(`scrollY`), "the graph is in sight")
+		require.Contains(t, b.eval(`document.querySelector("#flame-stage1-stage2 figcaption").textContent`), "timerfd_settime", "what the step takes away is named")
+		require.NotEqual(t, "0", b.eval(`document.querySelectorAll("#flame-stage1-stage2 .gone").length`))
+		b.eval(`document.querySelector('#flame-stage1-stage2 a[title^="main.(*conn).requestStarted"]').click()`)
 		require.Equal(t, "conn.requestStarted", b.eval(`document.querySelector(".hunk.on .permalink").textContent`), "a click shows the code")
-		b.eval(`[...document.querySelectorAll(".flame .tools button")].find(e => e.textContent === "difference").click()`)
-		require.Equal(t, "difference", b.eval(`document.querySelector(".flame .graph:not([hidden])").dataset.name`))
+		b.eval(`[...document.querySelectorAll("#flame-stage1-stage2 .tools button")].find(e => e.textContent === "difference").click()`)
+		require.Equal(t, "difference", b.eval(`document.querySelector("#flame-stage1-stage2 .graph:not([hidden])").dataset.name`))
 		require.Contains(t, b.eval(`location.hash`), "view=difference")
 	})
 	b.t = t
@@ -187,7 +197,13 @@ func TestAccessible(t *testing.T) {
 	if os.Getenv("ALL_PAGES") == "" {
 		pages = []string{"index.html", "0-measure.html", "2-conn-timer.html", "6-what-did-not-work.html", "9-what-comes-next.html", "glossary.html", "machines.html", "labs.html", "lab-code.html"}
 	}
-	pages = append(pages, sourceName("stage2-conn-timer/idle.go"), sourceName("bench/README.md"))
+	run, err := results.Read(filepath.Join(root, "docs", "data", "ladder.json"))
+	require.NoError(t, err)
+	shown, err := os.Create(filepath.Join(folder, "report.html"))
+	require.NoError(t, err)
+	require.NoError(t, report.HTML(shown, run, func(string) string { return "index.html" }))
+	require.NoError(t, shown.Close())
+	pages = append(pages, sourceName("stage2-conn-timer/idle.go"), sourceName("bench/README.md"), "report.html")
 	var found []string
 	for _, c := range []struct {
 		width int
@@ -195,7 +211,7 @@ func TestAccessible(t *testing.T) {
 	}{{1440, false}, {1440, true}, {390, false}} {
 		b.size(c.width, 850, c.dark)
 		if c.width < 1000 {
-			pages = []string{"2-conn-timer.html"}
+			pages = []string{"2-conn-timer.html", "report.html"}
 		}
 		for _, page := range pages {
 			b.open((&url.URL{Scheme: "file", Path: filepath.Join(folder, page)}).String())

@@ -55,8 +55,12 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 // missing by chance.
 const leastGone = 0.01
 
-// flame draws the profiles of a stage as a flame graph, or of two, what the second no longer has, and what differs.
+// flame draws the profiles of a stage as a flame graph, or of two, what the second no longer has, and what differs. The stage that
+// a chapter arrives at stands below the one that it came from.
 func (b *builder) flame(p *page, stages ...string) (string, error) {
+	if p.Step != "" && len(stages) == 1 && b.results.server(stages[0]) == p.step.To {
+		stages = []string{b.results.short(p.step.From), stages[0]}
+	}
 	figure := profile.Figure{ID: "flame-" + strings.Join(stages, "-"), Code: p.codeOf}
 	for _, s := range stages {
 		g, err := b.graph(s)
