@@ -298,6 +298,9 @@ func (b *builder) write(site *Site) error {
 		return err
 	}
 	site.Files[bookName] = book
+	if site.Files[codeName], err = b.code(); err != nil {
+		return err
+	}
 	for more := true; more; { // a source page may link to others
 		more = false
 		for _, file := range slices.Sorted(maps.Keys(b.sources)) {
