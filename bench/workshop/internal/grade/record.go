@@ -41,6 +41,13 @@ func (r *record) places(size uintptr) (n int) {
 	return n
 }
 
+// larges is how many places large pieces were sent from.
+func (r *record) larges() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return len(r.bodies)
+}
+
 // restart begins to look for the most sockets read in a row anew.
 func (r *record) restart() {
 	r.mutex.Lock()
