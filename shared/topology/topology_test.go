@@ -12,11 +12,11 @@ import (
 // The machines of exercise 25 are asked in bench/workshop, of this text too; here is one of them.
 func TestPlace(t *testing.T) {
 	files := map[string]string{
-		"devices/system/cpu/online":             "0-15\n",
-		"devices/system/node/online":            "0,2\n",
-		"devices/system/node/has_memory":        "0,2\n",
-		"devices/system/node/node0/cpulist":     "0-7\n",
-		"devices/system/node/node2/cpulist":     "8-15\n",
+		"devices/system/cpu/online":         "0-15\n",
+		"devices/system/node/online":        "0,2\n",
+		"devices/system/node/has_memory":    "0,2\n",
+		"devices/system/node/node0/cpulist": "0-7\n",
+		"devices/system/node/node2/cpulist": "8-15\n",
 	}
 	read := func(name string) string { return files[name] }
 	allowed := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}

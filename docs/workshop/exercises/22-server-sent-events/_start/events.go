@@ -94,7 +94,7 @@ func (c *conn) publish(body []byte) {
 		if other != l {
 			l.counters.Handoffs++
 		}
-		other.post(&l.counters, message{what: deliver, event: e})
+		other.post(&l.counters, message{what: relay, event: e})
 	}
 }
 
