@@ -82,6 +82,8 @@ func TestEventsToGoClient(t *testing.T) {
 	rest, err := io.ReadAll(body)
 	require.NoError(t, err, "a stream that ends without its last chunk is an unexpected EOF")
 	require.Empty(t, rest)
+	require.NoError(t, s.Wait(harness.Patience))
+	require.Zero(t, s.ExitCode())
 }
 
 // breakable passes connections on, and breaks all of them when it is told to.
@@ -166,7 +168,8 @@ func TestEventsInBrowser(t *testing.T) {
 	require.NoError(t, s.Signal(syscall.SIGTERM))
 	require.Equal(t, "0", b.eval(`new Promise(done => { const wait = () => source.readyState != 1 ? done(source.readyState) : setTimeout(wait, 5); wait(); })`))
 	b.eval("source.close()")
-	require.NoError(t, s.Stop())
+	require.NoError(t, s.Wait(harness.Patience))
+	require.Zero(t, s.ExitCode())
 }
 
 // The measurement is short here, and what it counts is exact.

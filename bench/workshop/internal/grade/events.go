@@ -705,6 +705,14 @@ func drained(s *Subject) error {
 		if err := publisher.publish(texts...); err != nil {
 			return err
 		}
+		// Half a request keeps the server until all has been looked at.
+		half, err := server.dial()
+		if err != nil {
+			return err
+		}
+		if err := half.send("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\no"); err != nil {
+			return err
+		}
 		if err := server.Signal(syscall.SIGTERM); err != nil {
 			return err
 		}
@@ -714,5 +722,5 @@ func drained(s *Subject) error {
 			}
 			return s.endsWell()
 		})
-	}, "-workers", "3")
+	}, "-workers", "3", "-grace", "30s")
 }

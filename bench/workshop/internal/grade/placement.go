@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -391,7 +393,14 @@ func placements(s *Subject) error {
 func pinned(s *Subject) error {
 	for _, flags := range [][]string{{"-pin"}, {}} {
 		err := s.with(func(server *Server) error {
-			all, bound, err := threadMasks(server.PID())
+			// A server is ready before all of its threads have begun.
+			var all int
+			var bound []int
+			var err error
+			server.await(func(harness.Reading) bool {
+				all, bound, err = threadMasks(server.PID())
+				return err != nil || all < 2 || len(bound) >= pinnedLoops || len(flags) == 0
+			})
 			if err != nil || all < 2 {
 				return err // with one CPU every thread has it
 			}
