@@ -93,6 +93,7 @@ func (r *refreshing) events() error {
 				results.Ratio{Kind: results.Pair, Workload: l.name, Metric: metric, Head: reference.Name, Base: start.Name})
 		}
 	}
+	began := time.Now()
 	for round := 1; round <= rounds; round++ {
 		for _, l := range eventLoads {
 			events := l.events
@@ -106,11 +107,13 @@ func (r *refreshing) events() error {
 					return fmt.Errorf("%s with %s: %w", servers[i].Name, l.name, err)
 				}
 				m.Round, m.Order, m.Workload = round, order+1, l.name
+				d.Method.Seconds += m.Seconds / float64(rounds*len(eventLoads)*len(servers)) // on average
 				d.Measurements = append(d.Measurements, m)
 			}
 		}
 	}
 	fmt.Fprintln(os.Stderr)
+	d.Method.Took = time.Since(began).Seconds()
 	d.Build("")
 	return writeWhole(d, r.data(eventsName+".json"))
 }

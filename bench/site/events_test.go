@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
@@ -188,4 +191,40 @@ func TestEventsAreCounted(t *testing.T) {
 		require.Equal(t, []float64{4 * subscribers, subscribers}[i], m.Counters["writes"], v.Name)
 		require.Equal(t, []float64{(1 + subscribers) * eventBytes, eventBytes}[i], m.Counters["body_bytes_copied"], v.Name)
 	}
+}
+
+// Both tables say how they are measured as long as they are not, and show what was counted.
+func TestTablesOfEventsAndPin(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, "docs", "data")
+	require.NoError(t, os.MkdirAll(folder, 0o755))
+	b := &builder{root: root}
+	for name, table := range map[string]func() (string, error){eventsName: b.eventsTable, pinName: b.pinTable} {
+		text, err := table()
+		require.NoError(t, err)
+		require.Contains(t, text, "ladder docs refresh --only "+name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "pin.json"), []byte(`{"created":"2026-12-01T00:00:00Z","workload":"hello","cpus":2,"workers":2,"servers":[
+		{"server":"stage5-speculative-read","requests":60000,"per_request":{"context-switches":0.0455,"cpu-migrations":0.0002}},
+		{"server":"stage5-speculative-read -pin","requests":50000,"per_request":{"context-switches":0.1,"cpu-migrations":0.0001}}]}`), 0o644))
+	text, err := b.pinTable()
+	require.NoError(t, err)
+	require.Contains(t, text, `<th scope="row">stage5 -pin</th><td>50,000</td><td>5</td><td>100.0</td>`)
+	require.Contains(t, text, "with 2 loops on 2 CPUs")
+
+	d := &results.Document{Schema: results.Schema, Version: results.Version, Servers: []results.Server{{Name: "start", Counters: true}, {Name: "reference", Counters: true}},
+		Workloads: []results.Workload{{Name: "1 subscriber", Connections: 1}}, Ratios: []results.Ratio{{Kind: results.Pair, Workload: "1 subscriber", Metric: results.ServerCPU, Head: "reference", Base: "start"}}}
+	for round := 1; round <= 6; round++ {
+		for i, name := range []string{"start", "reference"} {
+			d.Measurements = append(d.Measurements, results.Measurement{Round: round, Server: name, Workload: "1 subscriber", RequestsPerSecond: 100,
+				ServerCPUNanos: []float64{40_000, 10_000}[i], Counters: map[string]float64{"writes": []float64{4, 1}[i], "body_bytes_copied": []float64{2000, 1000}[i]}})
+		}
+	}
+	d.Build("")
+	require.NoError(t, writeWhole(d, filepath.Join(folder, "events.json")))
+	text, err = b.eventsTable()
+	require.NoError(t, err)
+	require.Contains(t, text, `<th scope="row">1 subscriber, start</th><td>4</td><td>2,000</td><td>40.0 µs</td>`)
+	require.Contains(t, text, `<th scope="row">1 subscriber, reference</th><td>1</td><td>1,000</td><td>10.0 µs</td><td>`)
+	require.Contains(t, text, "0.25")
 }
