@@ -25,7 +25,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// eventsName is what an event costs a server that has subscribers: exercise 22, its start and its reference.
+// eventsName is what an event costs a server that has subscribers: exercise 22, its start and its
+// reference.
 const eventsName = "events"
 
 // eventBytes is the data of an event.
@@ -118,8 +119,9 @@ func (r *refreshing) events() error {
 	return writeWhole(d, r.data(eventsName+".json"))
 }
 
-// publishTo publishes events to subscribers, each when all have had the one before. A request, in the measurement, is an event that
-// a subscriber gets; its counters are per event, less the answer to who publishes it.
+// publishTo publishes events to subscribers, each when all have had the one before. A request, in
+// the measurement, is an event that a subscriber gets; its counters are per event, less the answer
+// to who publishes it.
 func publishTo(ctx context.Context, server run.Server, cpus []int, subscribers, events int) (m results.Measurement, err error) {
 	s, err := run.Start(ctx, server, cpus, 1)
 	if err != nil {

@@ -45,8 +45,8 @@ func publish(t *testing.T, s *harness.Server, data string) {
 	require.Equal(t, 204, response.StatusCode)
 }
 
-// A Go client reads the stream as the answer's body, comes back with the number of its last event, and sees the end of
-// a server that stops as the end of the body.
+// A Go client reads the stream as the answer's body, comes back with the number of its last event,
+// and sees the end of a server that stops as the end of the body.
 func TestEventsToGoClient(t *testing.T) {
 	s := eventServer(t)
 	subscribe := func(last string) (*http.Response, *bufio.Reader) {
@@ -135,8 +135,8 @@ func (b *breakable) breakAll() {
 	b.open = nil
 }
 
-// A browser's EventSource gets events, is not woken by comments, comes back by itself when its connection breaks, and then gets
-// what it has missed.
+// A browser's EventSource gets events, is not woken by comments, comes back by itself when its
+// connection breaks, and then gets what it has missed.
 func TestEventsInBrowser(t *testing.T) {
 	b := startBrowser(t)
 	s := eventServer(t, "-idle-timeout", "1s")

@@ -1,5 +1,6 @@
-// Package topology chooses CPUs for a server's loops, by what the kernel tells of cores and of memory: what -pin
-// binds them to. A copy of its text is the reference of exercise 25, and a test holds both to each other.
+// Package topology chooses CPUs for a server's loops, by what the kernel tells of cores and of
+// memory: what -pin binds them to. A copy of its text is the reference of exercise 25, and a test
+// holds both to each other.
 package topology
 
 import (

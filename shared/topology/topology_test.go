@@ -38,7 +38,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The text of this package is the reference of exercise 25: what -pin does and what the exercise teaches is one thing.
+// The text of this package is the reference of exercise 25: what -pin does and what the exercise
+// teaches is one thing.
 func TestIsTheReference(t *testing.T) {
 	reference, err := os.ReadFile(filepath.FromSlash("../../docs/workshop/exercises/25-near-its-memory/_reference/placement.go"))
 	require.NoError(t, err)

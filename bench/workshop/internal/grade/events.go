@@ -111,7 +111,8 @@ func (s *Server) subscribed(fields ...string) (*subscriber, error) {
 	return c.subscribe("1.1", fields...)
 }
 
-// next reads the stream up to the end of the next event or comment, by the rules of the HTML Living Standard, 9.2.6.
+// next reads the stream up to the end of the next event or comment, by the rules of the HTML Living
+// Standard, 9.2.6.
 func (s *subscriber) next() (h happening, err error) {
 	s.TCP.SetReadDeadline(time.Now().Add(answerLimit))
 	var data []string
@@ -159,8 +160,8 @@ func (s *subscriber) event() (happening, error) {
 	}
 }
 
-// expectEvents reads n events with consecutive numbers, the first of which is given, or any if it is 0. data is nil
-// if it may be anything.
+// expectEvents reads n events with consecutive numbers, the first of which is given, or any if it
+// is 0. data is nil if it may be anything.
 func (s *subscriber) expectEvents(first uint64, n int, data []string) error {
 	for i := range n {
 		h, err := s.event()
@@ -213,7 +214,8 @@ func all(subscribers []*subscriber, f func(*subscriber) error) error {
 // eventCosts is what an event costs a loop, the answer to who has published it left out.
 type eventCosts struct{ writes, copied, timers float64 }
 
-// eventCosts counts with one worker; of few subscribers writes are seen from outside as well. It counts once.
+// eventCosts counts with one worker; of few subscribers writes are seen from outside as well. It
+// counts once.
 func (s *Subject) eventCosts(subscribers int) (costs eventCosts, err error) {
 	s.mutex.Lock()
 	costs, ok := s.events[subscribers]
@@ -260,8 +262,8 @@ func (s *Subject) eventCosts(subscribers int) (costs eventCosts, err error) {
 	return costs, nil
 }
 
-// eventsTo publishes so many events to new subscribers, one after the other, with some before them; count is called with what
-// publishes, and returns when every subscriber has had all.
+// eventsTo publishes so many events to new subscribers, one after the other, with some before them;
+// count is called with what publishes, and returns when every subscriber has had all.
 func (s *Server) eventsTo(subscribers, events int, data func() string, count func(func() error) error) error {
 	publisher, err := s.dial()
 	if err != nil {
@@ -416,7 +418,8 @@ func (s *Server) eventMethods() error {
 	return s.helloOver(1)
 }
 
-// onePlace sends a large event to several subscribers under watch, and looks at the addresses that it is sent from.
+// onePlace sends a large event to several subscribers under watch, and looks at the addresses that
+// it is sent from.
 func onePlace(s *Subject) error {
 	if s.Blind() != nil {
 		return nil // said once already
@@ -502,7 +505,8 @@ func slowSubscriber(server *Server) error {
 	}
 }
 
-// resumes asks for what came behind an event, in all ways; and has a client that goes and comes back again and again.
+// resumes asks for what came behind an event, in all ways; and has a client that goes and comes
+// back again and again.
 func resumes(s *Subject) error {
 	return s.with(func(server *Server) error {
 		publisher, err := server.dial()
@@ -548,7 +552,8 @@ func resumes(s *Subject) error {
 			one.Close()
 		}
 
-		// One that comes back again and again, while there is always something new: so many events at most.
+		// One that comes back again and again, while there is always something new: so many events
+		// at most.
 		const more, ahead = 600, 40
 		failed := make(chan error, 1)
 		begun := last + 1

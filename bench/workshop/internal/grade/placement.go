@@ -32,7 +32,8 @@ func init() {
 //go:embed placement.go.txt
 var placementProbe string
 
-// A placementQuestion is a machine, as /sys shows it, and what is to be placed there. The probe reads it as JSON.
+// A placementQuestion is a machine, as /sys shows it, and what is to be placed there. The probe
+// reads it as JSON.
 type placementQuestion struct {
 	Files   map[string]string
 	Allowed []int
@@ -81,7 +82,8 @@ func cpuList(cpus []int) string {
 	return strings.Join(parts, ",") + "\n"
 }
 
-// files are what the kernel shows of t. A CPU that is offline stands nowhere but among those that are possible.
+// files are what the kernel shows of t. A CPU that is offline stands nowhere but among those that
+// are possible.
 func (t *tree) files() map[string]string {
 	files := map[string]string{}
 	if t.unknown {
@@ -261,7 +263,8 @@ func (q *placementQuestion) flaws(answer []int) (f placementFlaws) {
 	should := min(q.Loops, len(usable))
 	f.forbidden += max(should-len(answer), len(answer)-should)
 
-	// How many CPUs of each core may be used, and are; and how many loops each node should have, and has.
+	// How many CPUs of each core may be used, and are; and how many loops each node should have,
+	// and has.
 	type counted struct{ has, should, threads int }
 	var nodes []counted
 	var ranks [][]int // of each node, how many threads of each rank there are
@@ -389,7 +392,7 @@ func placements(s *Subject) error {
 	return nil
 }
 
-// pinned looks at the masks of a server's threads, with more loops than one and as many as there are CPUs, at most eight.
+// pinned looks at the masks of a server's threads, with -pin and without.
 func pinned(s *Subject) error {
 	for _, flags := range [][]string{{"-pin"}, {}} {
 		err := s.with(func(server *Server) error {
@@ -426,8 +429,8 @@ func pinned(s *Subject) error {
 
 const pinnedLoops = 4
 
-// threadMasks reads how many CPUs a process may use, and the CPU of each thread that may use one alone: Cpus_allowed_list in
-// proc_pid_status(5).
+// threadMasks reads how many CPUs a process may use, and the CPU of each thread that may use one
+// alone: Cpus_allowed_list in proc_pid_status(5).
 func threadMasks(pid int) (all int, bound []int, err error) {
 	paths, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {

@@ -19,6 +19,9 @@ const (
 	closedAgain     = "close of a descriptor that is not open"
 )
 
+// largePiece is from how many bytes on the address of a piece that is sent is noted.
+const largePiece = 16 << 10
+
 // snapshot copies the calls seen so far.
 func (r *record) snapshot() map[string]int {
 	r.mutex.Lock()
