@@ -103,7 +103,7 @@ lab: ; $(tool) lab $(NAME) $(if $(call off,$(GUESS)),--guess=false) $(if $(call 
 ## docs-build | the site alone, into docs/_site
 ## docs-check | links, figures, hunks and commands of the docs
 ## docs-refresh | measures anew every figure that the docs quote
-## docs-readmes | writes the READMEs' figures from docs/data
+## docs-readmes | writes figures and tables into chapters and READMEs
 docs: ; $(tool) docs serve $(STAGE) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
 docs-build docs-check docs-refresh docs-readmes: ; $(tool) docs $(subst docs-,,$@) $(ARGS)
 

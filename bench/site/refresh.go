@@ -51,9 +51,9 @@ func (r *Refresh) Run(ctx context.Context, root, command string) error {
 			return fmt.Errorf("cannot measure %s: %w", part, err)
 		}
 	}
-	changed, err := UpdateReadmes(root)
+	changed, err := WriteMarks(root)
 	if len(changed) > 0 {
-		fmt.Fprintf(r.Out, "new figures in %s\n", strings.Join(changed, ", "))
+		fmt.Fprintf(r.Out, "written anew: %s\n", strings.Join(changed, ", "))
 	}
 	return err
 }

@@ -232,8 +232,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 // at every stage, whatever the environment says. Each loop keeps one under load, also while it waits; stage0
 // has a base loop beside its workers; and one is for the runtime's own work and the admin listener. With
 // fewer, a loop that wakes up waits for the scheduler, and a step on the ladder would show that rather
-// than its idea. Measured with one worker on one CPU, stage0 over 100 connections: 2 gave 32 thousand requests a
-// second, 3 gave 35, 4 gave 32; over one connection they were equal; with 1 it crawled.
+// than its idea: with 1, stage0 crawls.
 func goMaxProcs(workers int) int {
 	return workers + 2
 }
