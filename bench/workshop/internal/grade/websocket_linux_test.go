@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -20,6 +22,12 @@ import (
 
 // socketServer builds and starts what exercise 23 begins with, or its reference.
 func socketServer(t testing.TB, reference bool, flags ...string) *harness.Server {
+	s, _ := stoppableSocketServer(t, reference, flags...)
+	return s
+}
+
+// stoppableSocketServer is socketServer for a test that stops it.
+func stoppableSocketServer(t testing.TB, reference bool, flags ...string) (s *harness.Server, stop func() error) {
 	root, err := harness.FindRoot()
 	require.NoError(t, err)
 	const folder = "docs/workshop/exercises/23-websocket/"
@@ -31,14 +39,15 @@ func socketServer(t testing.TB, reference bool, flags ...string) *harness.Server
 	require.NoError(t, err)
 	program, err := source.Build(context.Background(), t.TempDir())
 	require.NoError(t, err)
-	s, err := harness.StartServer(context.Background(), harness.ServerCommand{Command: harness.Command{Path: program, Args: append([]string{"-workers", "1"}, flags...)}})
+	s, err = harness.StartServer(context.Background(), harness.ServerCommand{Command: harness.Command{Path: program, Args: append([]string{"-workers", "1"}, flags...)}})
 	require.NoError(t, err)
+	stop = sync.OnceValue(s.Stop)
 	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("%v; standard error: %s", err, s.Stderr())
 		}
 	})
-	return s
+	return s, stop
 }
 
 // TestWebSocketsOfALibrary has the clients of a library talk to both servers.
@@ -286,6 +295,49 @@ func TestMessageThatStops(t *testing.T) {
 	r, err := s.Await(t.Context(), "an end of all connections", func(r harness.Reading) bool { return r.Total.Connections == 0 })
 	require.NoError(t, err)
 	require.Zero(t, int64(r.Total.HeldBytes), "what they held is given back")
+}
+
+// TestStopAnswersWhatHasArrived stops the server while messages lie in its sockets: they are answered before the 1001. The same
+// for a handshake that comes too late.
+func TestStopAnswersWhatHasArrived(t *testing.T) {
+	s, stop := stoppableSocketServer(t, true)
+	var all []*connection
+	for range 3 {
+		c, err := dial(s.Ready.Address)
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.upgrade())
+		all = append(all, c)
+	}
+	late, err := dial(s.Ready.Address)
+	require.NoError(t, err)
+	defer late.Close()
+	require.NoError(t, late.hello())
+
+	require.NoError(t, s.Pause())
+	for i, c := range all {
+		require.NoError(t, c.send(strings.Repeat(textMessage("in time"), 40*(i+1))+textMessage("half of it")[:i]))
+	}
+	require.NoError(t, late.send(upgradeRequest))
+	require.NoError(t, s.Signal(syscall.SIGTERM))
+	require.NoError(t, s.Resume())
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	for i, c := range all {
+		for range 40 * (i + 1) {
+			require.NoError(t, c.expectFrame(opText, "in time"))
+		}
+		require.NoError(t, c.expectCloseAnswered(1001))
+	}
+	a, err := late.answer()
+	require.NoError(t, err)
+	if a.Status == 101 { // it was seen before the signal
+		require.NoError(t, late.expectCloseAnswered(1001))
+	} else {
+		require.Equal(t, 503, a.Status)
+		require.NoError(t, late.ends())
+	}
+	require.NoError(t, <-stopped)
 }
 
 // TestUpgradeElsewhere: a request that asks for a WebSocket where there is none is answered as if it had not (RFC 9110, 7.8).
