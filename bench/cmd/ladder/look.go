@@ -197,12 +197,22 @@ ladder promises to serve without an allocation from stage3 on.`,
 }
 
 func newStat() *cobra.Command {
-	return newLook("stat", "Count with perf stat what the CPU does for a request (make stat)",
+	var pin bool
+	cmd := newLook("stat", "Count with perf stat what the CPU does for a request (make stat)",
 		`Count what the CPU does for a request, with perf stat: context switches and page
 faults, which the kernel counts everywhere, and instructions, cycles, cache and
 branch misses where the machine shows its hardware counters, as most virtual
-machines do not. Without a stage, all six side by side.`,
-		"  ladder stat\n  ladder stat 4 5 --workload body64k", "1s", profile.Stat)
+machines do not. Without a stage, all six side by side.
+
+With --pin each stands there twice, the second time with its loops bound to CPUs: look
+at the migrations. Where a server has a single CPU there are none; --layout shared
+gives it all of them.`,
+		"  ladder stat\n  ladder stat 4 5 --workload body64k\n  ladder stat 5 --pin --layout shared", "1s",
+		func(ctx context.Context, o profile.Options, stages []string) (*profile.StatTable, error) {
+			return profile.Stat(ctx, o, stages, pin)
+		})
+	cmd.Flags().BoolVar(&pin, "pin", false, "count each server with -pin too")
+	return cmd
 }
 
 func newWrongTurn() *cobra.Command {

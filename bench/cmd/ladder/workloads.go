@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ func newWorkloads() *cobra.Command {
 	return &cobra.Command{
 		Use: "workloads", Short: "List what servers can be driven with", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
-			for _, w := range workload.All() {
+			for _, w := range slices.Concat(workload.All(), workload.OfExercises()) {
 				fmt.Fprintln(cmd.OutOrStdout(), console.Paragraph(fmt.Sprintf("%-14s  ", w.Name), strings.Repeat(" ", 16), w.Summary))
 			}
 		},
