@@ -10,7 +10,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// whereTable shows where the CPU time of a request goes, stage by stage.
+// whereTable shows where the CPU time of a request goes, stage by stage: of what the ladder measured it to cost, the shares that the
+// profile found. While a profiler looks on, a request costs more, and that would be a second price for it.
 func (b *builder) whereTable(stages ...string) (string, error) {
 	w, err := readWhere(b.root)
 	if err != nil {
@@ -18,7 +19,13 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 	}
 	head := []string{"µs of server CPU per request on hello"}
 	var columns []int
+	var prices []float64
 	for _, s := range stages {
+		row, ok := b.results.documents[0].Row(b.results.server(s), w.Workload)
+		if !ok {
+			return "", fmt.Errorf("ladder.json has no %s on %s", s, w.Workload)
+		}
+		prices = append(prices, row.ServerCPUMicros.Median)
 		i := slices.IndexFunc(w.Servers, func(x profile.WhereServer) bool { return x.Server == b.results.server(s) })
 		if i < 0 {
 			return "", fmt.Errorf("where.json has no %s", s)
@@ -30,25 +37,25 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 	const tooSmall = 0.002
 	for r, row := range w.Servers[columns[0]].Rows {
 		cells, any := []string{html.EscapeString(row.Category)}, false
-		for _, i := range columns {
+		for k, i := range columns {
 			c := w.Servers[i].Rows[r]
 			if c.Share < tooSmall {
 				cells = append(cells, "–")
 				continue
 			}
 			any = true
-			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, c.CPUMicros, 100*c.Share))
+			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, prices[k]*c.Share, 100*c.Share))
 		}
 		if any {
 			g.row(cells...)
 		}
 	}
 	cells := []string{"<strong>all</strong>"}
-	for _, i := range columns {
-		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", w.Servers[i].CPUMicros))
+	for _, price := range prices {
+		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", price))
 	}
 	g.row(cells...)
-	return g.String() + fmt.Sprintf(`<p class="measured">The whole is the kernel's account of the process, the parts are shares of samples, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil
+	return g.String() + fmt.Sprintf(`<p class="measured">The whole is what the ladder measured, the parts are the shares that a profile found, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil
 }
 
 // leastGone is the share from which on a frame that a step takes away is outlined and named: below it, it may be
