@@ -90,6 +90,15 @@ func TestPageShowsEverythingAndAsksNobody(t *testing.T) {
 	}
 }
 
+// A stage has its colour on every page, whatever it stands beside, and nobody else has it.
+func TestStagesKeepTheirColours(t *testing.T) {
+	d := &results.Document{}
+	for _, name := range []string{"stage3-native-parser", "stage2-conn-timer", "bare-c", "stage3 changed"} {
+		d.Servers = append(d.Servers, results.Server{Name: name})
+	}
+	require.Equal(t, map[string]int{"stage3-native-parser": 3, "stage2-conn-timer": 2, "bare-c": 6, "stage3 changed": 7}, shades(d))
+}
+
 func TestPageOfAnInterruptedRun(t *testing.T) {
 	d := ladderRun(t, 2)
 	d.Ended = "interrupted"
