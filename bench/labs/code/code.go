@@ -3,6 +3,7 @@
 package code
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 	"slices"
 )
@@ -16,15 +17,15 @@ type Request struct {
 	_                                       [88]byte
 }
 
-// DeepLayer gets a copy of everything, which it may keep and change as it likes.
-func DeepLayer(r Request) Request {
-	r.Fields = slices.Clone(r.Fields)
+// ValueLayer gets a copy of the struct, and gives one back. The fields are still the caller's.
+func ValueLayer(r Request) Request {
 	r.Layers += len(r.Fields[0])
 	return r
 }
 
-// ValueLayer gets a copy of the struct, and gives one back.
-func ValueLayer(r Request) Request {
+// DeepLayer copies the fields as well, to be safe, though it changes none.
+func DeepLayer(r Request) Request {
+	r.Fields = slices.Clone(r.Fields)
 	r.Layers += len(r.Fields[0])
 	return r
 }
@@ -141,6 +142,14 @@ func ByGeneric[S Step](s S, xs []uint32) (sum uint32) {
 	return sum
 }
 
+// Asserted asks once for the type that nearly all steps have, as PGO would at each call.
+func Asserted(s Step, xs []uint32) uint32 {
+	if m, ok := s.(Mix); ok {
+		return Direct(m, xs)
+	}
+	return ByInterface(s, xs)
+}
+
 // Direct names the type: the body of Do takes the place of the call.
 func Direct(m Mix, xs []uint32) (sum uint32) {
 	for _, x := range xs {
@@ -186,6 +195,16 @@ func Words(b []byte, key [4]byte) {
 		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^(four<<32|four))
 	}
 	Bytes(b, key)
+}
+
+// Vectors has the library do it, in assembly: no key is so long, so this one is repeated. Each message
+// has a key of its own, so this is a part of it.
+func Vectors(b []byte, key [4]byte) {
+	var keys [256]byte
+	Words(keys[:], key)
+	for len(b) > 0 {
+		b = b[subtle.XORBytes(b, b, keys[:]):]
+	}
 }
 
 // Insertion sorts in place: a step for each pair that is in the wrong order.

@@ -15,7 +15,8 @@ var ways = []struct {
 	name string
 	make func(*base) (watch, error)
 }{
-	{"timerfd", newTimerfds},
+	{"timerfd", func(b *base) (watch, error) { return newTimerfds(b, false) }},
+	{"timerfd-tick", func(b *base) (watch, error) { return newTimerfds(b, true) }},
 	{"go-timer", func(b *base) (watch, error) { return newGoTimers(b), nil }},
 	{"heap", func(b *base) (watch, error) { return newDeadlines(b), nil }},
 	{"wheel", func(b *base) (watch, error) { return newWheel(b), nil }},
