@@ -169,7 +169,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 	env := []string{shortenVariable + "=" + short, rootVariable + "=" + root}
 	out, complaints, err := ladder(t, clone, env, "docs", "refresh", "--quick", "--only", "ladder")
 	require.NoError(t, err, "%s%s", out, complaints)
-	require.Contains(t, out, "new figures in README.md")
+	require.Regexp(t, `written anew:[^\n]*README\.md`, out)
 
 	d, err := results.Read(filepath.Join(clone, "docs", "data", "ladder.json"))
 	require.NoError(t, err)
