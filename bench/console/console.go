@@ -84,7 +84,8 @@ func IsTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Colour says whether out takes colours: a terminal that is not dumb, of somebody who has not set NO_COLOR.
+// Colour says whether out takes colours: a terminal that is not dumb, of somebody who has not set
+// NO_COLOR.
 func Colour(out io.Writer) bool {
 	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// FlameStyle and FlameScript are what a page needs that shows a Figure. The page gives the custom properties
-// --page, --text, --quiet, --line, --raised and --accent, and a color-scheme. Without the script a figure can
-// be read; with it one can zoom and search.
+// FlameStyle and FlameScript are what a page needs that shows a Figure. The page gives the custom
+// properties --page, --text, --quiet, --line, --raised and --accent, and a color-scheme. Without
+// the script a figure can be read; with it one can zoom and search.
 var (
 	//go:embed page/flame.css
 	FlameStyle string
@@ -106,7 +106,8 @@ func (n *node) all(yield func(*node) bool) bool {
 	return true
 }
 
-// A Graph is one flame graph: a frame is as wide as the time in it, and callers are above what they call.
+// A Graph is one flame graph: a frame is as wide as the time in it, and callers are above what they
+// call.
 type Graph struct {
 	Name   string // what it shows, such as "stage2"
 	View   string // graphs with the same are shown together; Name when it is ""
@@ -118,8 +119,8 @@ type Graph struct {
 	root  *node
 }
 
-// graphOf is the graph of a record. With cut, stacks begin with their category: two stages do the same
-// things in differently named functions, and only what is below these is comparable.
+// graphOf is the graph of a record. With cut, stacks begin with their category: two stages do the
+// same things in differently named functions, and only what is below these is comparable.
 func graphOf(r *record, cut bool) *Graph {
 	g := &Graph{Name: harness.ShortName(r.server), Source: r.source, About: strings.Join(r.about()[:3], "; "), root: newNode(frame{name: "all", kind: allKinds}, 1)}
 	g.step = []float64{r.outcome.cpuNanos() / float64(r.samples)}
@@ -147,7 +148,8 @@ func backward(frames []frame) iter.Seq[frame] {
 // counted is how many samples an outline says that it was made of.
 var counted = regexp.MustCompile(`([\d,]+) samples`)
 
-// Graph is the graph of an outline. Its stacks share the µs of server CPU that a request was measured to cost.
+// Graph is the graph of an outline. Its stacks share the µs of server CPU that a request was
+// measured to cost.
 func (o *Outline) Graph(name string, micros float64) *Graph {
 	g := &Graph{Name: name, About: o.About, root: newNode(frame{name: "all", kind: allKinds}, 1), step: []float64{0}}
 	var whole int64
@@ -180,8 +182,9 @@ func Difference(a, b *Graph) *Graph {
 	}
 }
 
-// MarkGone outlines the frames whose function is nowhere in after, and returns each with its share of the whole, the
-// largest first. What is below least is left out, and so is what such a frame calls, system calls apart.
+// MarkGone outlines the frames whose function is nowhere in after, and returns each with its share
+// of the whole, the largest first. What is below least is left out, and so is what such a frame
+// calls, system calls apart.
 func (g *Graph) MarkGone(after *Graph, least float64) (names []string, shares []float64) {
 	left := map[string]bool{}
 	after.root.all(func(n *node) bool { left[n.frame.name] = true; return true })
@@ -264,8 +267,8 @@ func (g *Graph) legend() [][2]string {
 
 var kindClasses = [...]string{kernelCode: "kernel", runtimeCode: "runtime", libraryCode: "library", projectCode: "project", allKinds: "all"}
 
-// frame writes one frame and, below it, those that it calls, the widest first. share is its width as a part of
-// the frame above it.
+// frame writes one frame and, below it, those that it calls, the widest first. share is its width
+// as a part of the frame above it.
 func (f *Figure) frame(out *strings.Builder, g *Graph, n *node, share float64) {
 	thin, class, style := "", kindClasses[n.frame.kind], ""
 	if n.sum() < tooNarrow*g.root.sum() {
@@ -301,8 +304,8 @@ func (f *Figure) frame(out *strings.Builder, g *Graph, n *node, share float64) {
 	out.WriteString(`</div>`)
 }
 
-// change is the class and style of a frame of a difference. It counts when it is past what samples scatter:
-// twice the standard error of both counts together.
+// change is the class and style of a frame of a difference. It counts when it is past what samples
+// scatter: twice the standard error of both counts together.
 func (g *Graph) change(n *node) (class, style string) {
 	a, b := n.values[0], n.values[1]
 	if math.Abs(b-a) <= 2*math.Sqrt(a*g.step[0]+b*g.step[1]) {

@@ -104,7 +104,8 @@ func TestDifferenceIsPerRequest(t *testing.T) {
 	require.Equal(t, "stage1", graphs[2][1])
 }
 
-// What a step takes away is outlined once, where it begins, and what is there by chance only is not.
+// What a step takes away is outlined once, where it begins, and what is there by chance only is
+// not.
 func TestGoneFrames(t *testing.T) {
 	before := &Outline{About: "stage1 on hello, by perf; 1,000 samples", Time: map[string]int64{
 		"main.run;main.arm;netpoll.SetTimer": 50, "main.run;main.close;netpoll.SetTimer": 30, "main.run;main.rare": 1, "main.run;netpoll.Send;[kernel] sendto": 919,

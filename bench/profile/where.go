@@ -165,7 +165,8 @@ func micro(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// gain writes a ceiling in at most four characters: a percentage, or from twice as fast on a factor.
+// gain writes a ceiling in at most four characters: a percentage, or from twice as fast on a
+// factor.
 func gain(ceiling float64) string {
 	switch {
 	case ceiling < 0.005:
@@ -237,7 +238,8 @@ func (t *WhereTable) text(out io.Writer, columns int) {
 	}
 }
 
-// differs is what a row of the second of two servers has more than that of the first, in µs; "" where the samples cannot tell.
+// differs is what a row of the second of two servers has more than that of the first, in µs; ""
+// where the samples cannot tell.
 func differs(a, b WhereServer, row int) string {
 	delta := b.Rows[row].CPUMicros - a.Rows[row].CPUMicros
 	if math.Abs(delta) <= math.Hypot(a.Rows[row].Error*a.CPUMicros, b.Rows[row].Error*b.CPUMicros) {

@@ -92,7 +92,8 @@ func niceStep(v float64) float64 {
 
 var leading = regexp.MustCompile(`^[0-9.]+`)
 
-// shades are the colours of servers: a stage has its own wherever it appears, the others those that are left.
+// shades are the colours of servers: a stage has its own wherever it appears, the others those that
+// are left.
 func shades(run *results.Document) map[string]int {
 	const stages = 6
 	shade, taken := map[string]int{}, map[int]bool{}

@@ -14,8 +14,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/console"
 )
 
-// Part is one of the things that a request's CPU time goes to, coarser than the categories of a profile: what the
-// picture of the ladder has colours for.
+// Part is one of the things that a request's CPU time goes to, coarser than the categories of a
+// profile: what the picture of the ladder has colours for.
 type Part int
 
 // The parts, in the order in which they are stacked.
@@ -108,15 +108,17 @@ func signed(v float64) string {
 	return sign + fmt.Sprintf("%.1f", math.Abs(v))
 }
 
-// Schemes of a picture: for a light page, a dark one, or with the custom properties --faint and --muted of the page it stands in.
+// Schemes of a picture: for a light page, a dark one, or with the custom properties --faint and
+// --muted of the page it stands in.
 const (
 	LightScheme = "light"
 	DarkScheme  = "dark"
 	PageScheme  = "page"
 )
 
-// CostSVG is the picture of the ladder: a bar for what a request costs each server, stacked by what it goes to, the part that
-// a step takes away dashed, and between two bars what that is. title says what it is of.
+// CostSVG is the picture of the ladder: a bar for what a request costs each server, stacked by what
+// it goes to, the part that a step takes away dashed, and between two bars what that is. title says
+// what it is of.
 func CostSVG(costs []Cost, scheme, title string) string {
 	const width, left, bar, gap, top = 760.0, 140.0, 24.0, 21.0, 46.0
 	t := map[string]theme{LightScheme: light, DarkScheme: dark, PageScheme: variables}[scheme]

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// threeCosts are a start, a step that takes its timers away, one that brings nothing, and a bare loop that nobody looked into.
+// threeCosts are a start, a step that takes its timers away, one that brings nothing, and a bare
+// loop that nobody looked into.
 func threeCosts() []Cost {
 	shares := func(timers float64) (s [Parts]float64) {
 		s[Send], s[Timers], s[Parser] = 0.5*(1-timers), timers, 0.5*(1-timers)

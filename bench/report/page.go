@@ -57,7 +57,8 @@ type content struct {
 	Tables    []textTable
 }
 
-// HTML writes the page: one file, which asks nobody for anything. chapter gives the address of a stage's chapter, "" for none.
+// HTML writes the page: one file, which asks nobody for anything. chapter gives the address of a
+// stage's chapter, "" for none.
 func HTML(out io.Writer, d *results.Document, chapter func(stage string) string) error {
 	shown := view{d}
 	c := content{

@@ -37,7 +37,8 @@ type drawing struct {
 	asked bool // something in it answers to the pointer, the keyboard and a touch
 }
 
-// value writes what does: what draw draws, and lines that the page shows only then, from a place on.
+// value writes what does: what draw draws, and lines that the page shows only then, from a place
+// on.
 func (d *drawing) value(x, y float64, anchor string, lines []string, draw func()) {
 	if d.paper != "none" { // a picture in a file answers to nobody
 		draw()

@@ -60,8 +60,8 @@ func Write(d *results.Document, folder, name string) ([]string, error) {
 	return f.paths, cmp.Or(f.err, copies.err)
 }
 
-// chaptersBeside finds the chapters from a folder in the repository such as bench/out: pages of the site if that was built,
-// else their text.
+// chaptersBeside finds the chapters from a folder in the repository such as bench/out: pages of the
+// site if that was built, else their text.
 func chaptersBeside(folder string) func(stage string) string {
 	return func(stage string) string {
 		if stageNumber(stage) < 0 {

@@ -188,7 +188,8 @@ func TestPagesInBrowser(t *testing.T) {
 const smallText = `[...document.querySelectorAll("svg text")].filter(e => e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a < 9.99)
 	.map(e => e.textContent + " " + parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a).join("\n")`
 
-// TestAccessible runs axe, which knows the rules of WCAG, on a page of each kind in both themes; on all of them with ALL_PAGES.
+// TestAccessible runs axe, which knows the rules of WCAG, on a page of each kind in both themes; on
+// all of them with ALL_PAGES.
 func TestAccessible(t *testing.T) {
 	b := startBrowser(t)
 	folder, pages := writtenSite(t)
@@ -228,7 +229,8 @@ func TestAccessible(t *testing.T) {
 	require.Empty(t, strings.Join(found, "\n"))
 }
 
-// TestPrinted prints a page as browsers do when nobody has asked for backgrounds: the frames and bars keep their colours.
+// TestPrinted prints a page as browsers do when nobody has asked for backgrounds: the frames and
+// bars keep their colours.
 func TestPrinted(t *testing.T) {
 	b := startBrowser(t)
 	folder, _ := writtenSite(t)

@@ -157,7 +157,8 @@ func readProfile(root, stage string) (*profile.Outline, error) {
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
 		if about, ok := strings.CutPrefix(line, "# "); ok {
-			// What a request cost while somebody looked on is no price to quote: the ladder measures that.
+			// What a request cost while somebody looked on is no price to quote: the ladder
+			// measures that.
 			o.About = strings.Join(slices.DeleteFunc(strings.Split(about, "; "), func(s string) bool { return strings.Contains(s, "of server CPU per request") }), "; ")
 			continue
 		}
@@ -177,8 +178,8 @@ func readProfile(root, stage string) (*profile.Outline, error) {
 	return o, nil
 }
 
-// writeProfile writes what readProfile reads: the frames that can be seen in a page. What is too narrow for
-// that is counted for its caller.
+// writeProfile writes what readProfile reads: the frames that can be seen in a page. What is too
+// narrow for that is counted for its caller.
 func writeProfile(o *profile.Outline, path string) error {
 	const tooNarrow = 0.004 // of the whole
 	var whole int64

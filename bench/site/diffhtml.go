@@ -16,7 +16,8 @@ import (
 // stretch is folded.
 const keptContext = 4
 
-// html is the pane of a step: its files, each foldable, with their hunks. whole is where a file of a stage is shown whole.
+// html is the pane of a step: its files, each foldable, with their hunks. whole is where a file of
+// a stage is shown whole.
 func (s *Step) html(whole func(file string) string) template.HTML {
 	var b strings.Builder
 	for _, f := range s.Files {
@@ -125,7 +126,8 @@ func (h *Hunk) writeEqual(b *strings.Builder, r stretch, old, new []string, firs
 	part(n-after, n)
 }
 
-// writeSide writes lines with their numbers in the old file and in the new one; those of a side that begins with 0 are left empty.
+// writeSide writes lines with their numbers in the old file and in the new one; those of a side
+// that begins with 0 are left empty.
 func writeSide(b *strings.Builder, side, kind string, old, new int, lines, coloured []string) {
 	number := func(class string, first, i int) string {
 		if first == 0 {
@@ -155,8 +157,8 @@ var tokens = regexp.MustCompile(`\w+|[ \t]+|[^\w \t]`)
 // span is a piece of a line, in bytes.
 type span struct{ from, to int }
 
-// markChanged marks the words by which the two sides of a stretch differ. Sides that have little in common are left as they
-// are: there each word would be marked.
+// markChanged marks the words by which the two sides of a stretch differ. Sides that have little in
+// common are left as they are: there each word would be marked.
 func markChanged(r stretch, old, new []string) {
 	const little = 0.4 // of the words
 	split := func(lines []string) (words []string) {
@@ -216,7 +218,8 @@ func joinSpans(line string, spans []span) (joined []span) {
 	return joined
 }
 
-// markSpans puts marks around pieces of a line that is HTML already; they are counted in bytes of its text.
+// markSpans puts marks around pieces of a line that is HTML already; they are counted in bytes of
+// its text.
 func markSpans(line string, spans []span) string {
 	if len(spans) == 0 {
 		return line

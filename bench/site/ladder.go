@@ -18,8 +18,8 @@ const costTitle = "µs of server CPU per request on hello"
 // ladderFiles are where Markdown has the picture of the ladder from, by scheme.
 var ladderFiles = map[string]string{report.LightScheme: "docs/data/ladder-light.svg", report.DarkScheme: "docs/data/ladder-dark.svg"}
 
-// costs are the bars of the picture of the ladder: what a request was measured to cost each stage and the C loop, and the
-// shares that a profile found in it.
+// costs are the bars of the picture of the ladder: what a request was measured to cost each stage
+// and the C loop, and the shares that a profile found in it.
 func (b *builder) costs() ([]report.Cost, error) {
 	where, err := readWhere(b.root)
 	if err != nil {

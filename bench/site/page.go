@@ -140,8 +140,9 @@ func (b *builder) fail(format string, args ...any) {
 // that is wrong, a line each.
 func Build(root string) (*Site, error) { return BuildBeside(root, "") }
 
-// BuildBeside is Build with what was measured on this machine beside each figure that the ladder has: run is what
-// make ladder has left. There may be no such file, and one that does not fit is left out.
+// BuildBeside is Build with what was measured on this machine beside each figure that the ladder
+// has: run is what make ladder has left. There may be no such file, and one that does not fit is
+// left out.
 func BuildBeside(root, run string) (*Site, error) {
 	b, err := newBuilder(root)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// whereTable shows where the CPU time of a request goes, stage by stage: of what the ladder measured it to cost, the shares that the
-// profile found. While a profiler looks on, a request costs more, and that would be a second price for it.
+// whereTable shows where the CPU time of a request goes, stage by stage: of what the ladder
+// measured it to cost, the shares that the profile found. While a profiler looks on, a request
+// costs more, and that would be a second price for it.
 func (b *builder) whereTable(stages ...string) (string, error) {
 	w, err := readWhere(b.root)
 	if err != nil {
@@ -58,12 +59,12 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 	return g.String() + fmt.Sprintf(`<p class="measured">The whole is what the ladder measured, the parts are the shares that a profile found, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil
 }
 
-// leastGone is the share from which on a frame that a step takes away is outlined and named: below it, it may be
-// missing by chance.
+// leastGone is the share from which on a frame that a step takes away is outlined and named: below
+// it, it may be missing by chance.
 const leastGone = 0.01
 
-// flame draws the profiles of a stage as a flame graph, or of two, what the second no longer has, and what differs. The stage that
-// a chapter arrives at stands below the one that it came from.
+// flame draws the profiles of a stage as a flame graph, or of two, what the second no longer has,
+// and what differs. The stage that a chapter arrives at stands below the one that it came from.
 func (b *builder) flame(p *page, stages ...string) (string, error) {
 	if p.Step != "" && len(stages) == 1 && b.results.server(stages[0]) == p.step.To {
 		stages = []string{b.results.short(p.step.From), stages[0]}
@@ -95,7 +96,8 @@ func (b *builder) flame(p *page, stages ...string) (string, error) {
 	return strings.TrimSpace(figure.HTML()), nil
 }
 
-// graph is the flame graph of a stage: of what the ladder measured a request to cost, the shares that the profile has.
+// graph is the flame graph of a stage: of what the ladder measured a request to cost, the shares
+// that the profile has.
 func (b *builder) graph(stage string) (*profile.Graph, error) {
 	server := b.results.server(stage)
 	o, err := readProfile(b.root, b.results.short(server))
@@ -109,7 +111,8 @@ func (b *builder) graph(stage string) (*profile.Graph, error) {
 	return o.Graph(stage, row.ServerCPUMicros.Median), nil
 }
 
-// codeOf is where the page shows the code of a function, which has the name that a profile gives it.
+// codeOf is where the page shows the code of a function, which has the name that a profile gives
+// it.
 func (p *page) codeOf(function string) string {
 	name, ours := strings.CutPrefix(function, "main.")
 	if p.step == nil || !ours {

@@ -43,8 +43,9 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// What was measured on this machine stands beside our figures, in the text, in tables and in the picture; a run that did not
-// complete, and one that there is not, make the site that everybody has.
+// What was measured on this machine stands beside our figures, in the text, in tables and in the
+// picture; a run that did not complete, and one that there is not, make the site that everybody
+// has.
 func TestBesideThisMachine(t *testing.T) {
 	site, err := BuildBeside(root, filepath.Join(root, "docs", "data", "ladder.json"))
 	require.NoError(t, err)

@@ -17,15 +17,16 @@ var (
 
 var summary = regexp.MustCompile(`(?s)<summary>.*?</summary>`)
 
-// plainSummaries takes the links out of what folds and unfolds: a click there can mean one thing only.
+// plainSummaries takes the links out of what folds and unfolds: a click there can mean one thing
+// only.
 func plainSummaries(body string) string {
 	return summary.ReplaceAllStringFunc(body, func(found string) string {
 		return anyLink.ReplaceAllString(found, "")
 	})
 }
 
-// explainTerms makes the emphasised terms of all pages links to the glossary that say what it says: a term is emphasised where it is
-// used in the sense of one.
+// explainTerms makes the emphasised terms of all pages links to the glossary that say what it says:
+// a term is emphasised where it is used in the sense of one.
 func (b *builder) explainTerms() {
 	i := slices.IndexFunc(b.pages, func(p *page) bool { return p.out == "glossary.html" })
 	if i < 0 {

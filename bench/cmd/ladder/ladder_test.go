@@ -186,7 +186,8 @@ func TestListsAndHelp(t *testing.T) {
 	}
 }
 
-// A terminal of 80 columns breaks no word: in no help, in no list, and not in what a bare make prints.
+// A terminal of 80 columns breaks no word: in no help, in no list, and not in what a bare make
+// prints.
 func TestHelpFitsATerminal(t *testing.T) {
 	fits := func(name, text string) {
 		for line := range strings.Lines(text) {

@@ -86,7 +86,8 @@ after: source <(ladder completion bash) (or zsh, fish, powershell).`,
 // listed is the beginning of a line of a list: a name, and blanks up to what is said of it.
 var listed = regexp.MustCompile(`^  \S+ +`)
 
-// refill breaks the lines of a text anew, so that they fit. A paragraph that begins with blanks keeps its lines.
+// refill breaks the lines of a text anew, so that they fit. A paragraph that begins with blanks
+// keeps its lines.
 func refill(text string) string {
 	var out []string
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
