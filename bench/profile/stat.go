@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -20,6 +23,8 @@ import (
 type StatTable struct {
 	header
 	Workload string       `json:"workload"`
+	CPUs     int          `json:"cpus"`    // that a server may use
+	Workers  int          `json:"workers"` // of each
 	Servers  []StatServer `json:"servers"`
 }
 
@@ -31,9 +36,13 @@ type StatServer struct {
 	UserOnly   bool               `json:"user_only"`   // the kernel's part was not counted: perf may not look into it
 }
 
+// withPin is behind the name of a server that was started with -pin.
+const withPin = " -pin"
+
 // Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where
-// there are hardware counters, and what the kernel counts everywhere. No stages means all.
-func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
+// there are hardware counters, and what the kernel counts everywhere. No stages means all. With pin
+// each is counted twice: the second time its loops are bound to CPUs.
+func Stat(ctx context.Context, o Options, stages []string, pin bool) (*StatTable, error) {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return nil, errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
 	}
@@ -41,9 +50,19 @@ func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &StatTable{header: newHeader("stat"), Workload: w.Name}
+	if pin {
+		var both []run.Server
+		for _, s := range servers {
+			pinned := s
+			pinned.Name += withPin
+			pinned.Args = append(slices.Clone(s.Args), "-pin")
+			both = append(both, s, pinned)
+		}
+		servers = both
+	}
+	t := &StatTable{header: newHeader("stat"), Workload: w.Name, CPUs: len(l.place.Server), Workers: l.workers}
 	for _, server := range servers {
-		o.Tell("counting %s on %s", server.Name, w.Name)
+		o.step("counting %s on %s", server.Name, w.Name)
 		recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
 		drive, err := l.drive(ctx, server, w, cmp.Or(o.Duration, statLength), recorder)
 		if err != nil {
@@ -51,18 +70,25 @@ func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 		}
 		t.Servers = append(t.Servers, recorder.counts.of(server.Name, drive.requests))
 	}
+	o.step("")
 	t.text(o.Out)
 	return t, nil
 }
 
 const statLength = time.Second
 
-// statEvents are what is counted, and how it is called in the table.
-var statEvents = []struct {
+// Migrations is perf's name of the event that the scheduler moves a thread to another CPU.
+const Migrations = "cpu-migrations"
+
+// statEvent is what perf calls it, and what the table does.
+type statEvent struct {
 	event, name string
 	hardware    bool
 	inKernel    bool // and nowhere else: where that may not be looked into, perf counts none
-}{
+}
+
+// statEvents are what is counted.
+var statEvents = []statEvent{
 	{"instructions", "instructions", true, false},
 	{"cycles", "cycles", true, false},
 	{"cache-references", "cache references", true, false},
@@ -70,7 +96,7 @@ var statEvents = []struct {
 	{"branches", "branches", true, false},
 	{"branch-misses", "branch misses", true, false},
 	{"context-switches", "context switches", false, true},
-	{"cpu-migrations", "CPU migrations", false, true},
+	{Migrations, "CPU migrations", false, true},
 	{"page-faults", "page faults", false, false},
 }
 
@@ -78,6 +104,11 @@ var statEvents = []struct {
 type statCounts struct {
 	counts   map[string]float64 // by event; what could not be counted is missing
 	userOnly bool
+}
+
+// Total is an event's count of the whole recording.
+func (s StatServer) Total(event string) float64 {
+	return math.Round(s.PerRequest[event] * float64(s.Requests))
 }
 
 // of divides the counts by the requests of a server.
@@ -143,9 +174,17 @@ func parseStat(text string) (counts statCounts, err error) {
 // text prints the table, and what is missing in it.
 func (t *StatTable) text(out io.Writer) {
 	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n", t.Workload)
+	if !t.hardware() {
+		say(out, "", "  ", "This machine shows no hardware counters, as most virtual machines: no instructions, cycles and misses, only what the kernel counts.")
+		fmt.Fprintln(out)
+	}
 	rows := [][]string{{""}}
 	for _, s := range t.Servers {
-		rows[0] = append(rows[0], harness.ShortName(s.Server))
+		name, pinned := strings.CutSuffix(s.Server, withPin)
+		if name = harness.ShortName(name); pinned {
+			name += withPin
+		}
+		rows[0] = append(rows[0], name)
 	}
 	row := func(name string, value func(StatServer) string) {
 		cells := []string{name}
@@ -156,13 +195,11 @@ func (t *StatTable) text(out io.Writer) {
 	}
 	first := t.Servers[0].PerRequest
 	var missing []string
-	hardware := false
 	for _, e := range statEvents {
 		if _, ok := first[e.event]; !ok {
 			missing = append(missing, e.name)
 			continue
 		}
-		hardware = hardware || e.hardware
 		row(e.name, func(s StatServer) string {
 			n := s.PerRequest[e.event]
 			if n >= 10 {
@@ -176,6 +213,10 @@ func (t *StatTable) text(out io.Writer) {
 			return fmt.Sprintf("%.2f", s.PerRequest["instructions"]/s.PerRequest["cycles"])
 		})
 	}
+	if _, ok := first[Migrations]; ok {
+		// Too few to be seen in a request.
+		row("migrations in all", func(s StatServer) string { return fmt.Sprintf("%.0f", s.Total(Migrations)) })
+	}
 	console.Table(out, rows)
 	if len(missing) == 0 {
 		return
@@ -186,7 +227,12 @@ func (t *StatTable) text(out io.Writer) {
 		fmt.Fprintln(out, "  sudo sysctl kernel.perf_event_paranoid=1")
 	}
 	say(out, "", "  ", "Not counted here: "+strings.Join(missing, ", ")+".")
-	if !hardware {
-		say(out, "", "  ", "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
-	}
+}
+
+// hardware tells whether anything was counted that only hardware counters count.
+func (t *StatTable) hardware() bool {
+	return slices.ContainsFunc(statEvents, func(e statEvent) bool {
+		_, counted := t.Servers[0].PerRequest[e.event]
+		return e.hardware && counted
+	})
 }

@@ -1,8 +1,8 @@
 // Package site builds the documentation: chapters beside the diffs that they
 // explain, into one folder of plain files that needs no network.
 //
-// The text is Markdown with a few includes in double braces (docs/README.md
-// lists them). Figures come from the results files in docs/data, diffs from the
+// The text is Markdown with marks that the site fills in (docs/README.md lists
+// them). Figures come from the results files in docs/data, diffs from the
 // stage folders, and a build fails when either does not have what a chapter
 // refers to.
 //
@@ -10,8 +10,6 @@
 package site
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"html"
@@ -26,6 +24,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/profile"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -79,16 +79,21 @@ func readPages(root string) ([]*page, error) {
 	return pages, nil
 }
 
+// pageForm is what makes a file a page: properties in a comment at its top, or between lines of
+// hyphens, as they are usually written. WriteMarks makes the comment, which no reader sees.
+var pageForm = regexp.MustCompile(`^(?:---|<!--)\n((?s:.*?))\n(?:---|-->)\n`)
+
 func readPage(root, name string) (*page, error) {
 	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}
-	properties, text, ok := strings.Cut(strings.TrimPrefix(string(b), "---\n"), "\n---\n")
-	if !ok || !bytes.HasPrefix(b, []byte("---\n")) {
+	head := pageForm.FindStringSubmatch(string(b))
+	if head == nil {
 		return nil, nil
 	}
-	p := &page{source: name, text: text}
+	properties := head[1]
+	p := &page{source: name, text: string(b)[len(head[0]):]}
 	p.firstLine = strings.Count(properties, "\n") + 4
 	if err := decodeYAML(name, []byte(properties), p); err != nil {
 		return nil, err
@@ -116,6 +121,7 @@ type builder struct {
 	root      string
 	stages    []string
 	results   *dataFiles
+	mine      *dataFiles // of this machine, nil without
 	documents *documents
 	tests     testNames
 	ablation  *ablation
@@ -132,10 +138,18 @@ func (b *builder) fail(format string, args ...any) {
 
 // Build makes the site from the repository at root. The error tells everything
 // that is wrong, a line each.
-func Build(root string) (*Site, error) {
+func Build(root string) (*Site, error) { return BuildBeside(root, "") }
+
+// BuildBeside is Build with what was measured on this machine beside each figure that the ladder
+// has: run is what make ladder has left. There may be no such file, and one that does not fit is
+// left out.
+func BuildBeside(root, run string) (*Site, error) {
 	b, err := newBuilder(root)
 	if err != nil {
 		return nil, err
+	}
+	if d, err := results.Read(run); err == nil && d.IsLadder() && d.Ended == results.Complete {
+		b.mine = &dataFiles{stages: b.stages, documents: []*results.Document{d}, files: []string{filepath.Base(run)}, named: map[string]*dataFiles{}}
 	}
 	return b.build()
 }
@@ -174,13 +188,19 @@ func (b *builder) build() (*Site, error) {
 		if err := b.prepare(p); err != nil {
 			return nil, err
 		}
-		b.render(p)
+		b.render(p, b.expand(p, p.text))
 	}
+	b.explainTerms()
 	for _, p := range b.pages {
 		if p.step != nil {
 			if missing := p.step.unexplained(); len(missing) > 0 {
-				b.fail("%s: no paragraph explains these hunks of the step to %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
+				b.fail("%s: no paragraph explains these hunks of %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
 			}
+		}
+	}
+	for _, p := range b.documents.Published {
+		if !p.cited {
+			b.fail("no page quotes what the documents say of this: %s (%s)", p.Figure, p.What)
 		}
 	}
 	if err := b.write(site); err != nil {
@@ -219,18 +239,27 @@ func (b *builder) checkLinks(site *Site) {
 			ids[name][html.UnescapeString(string(found[1]))] = true
 		}
 	}
-	for _, p := range b.pages {
-		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[p.out]), -1) {
+	for _, name := range slices.Sorted(maps.Keys(site.Files)) {
+		if path.Ext(name) != ".html" {
+			continue
+		}
+		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[name]), -1) {
 			to, err := url.Parse(html.UnescapeString(found[1]))
 			place, placeErr := url.PathUnescape(html.UnescapeString(found[2]))
+			if err != nil || placeErr != nil {
+				b.fail("%s: %q is no address", name, found[0])
+				continue
+			}
+			file := name
+			if to.Path != "" {
+				file = path.Join(path.Dir(name), to.Path)
+			}
 			switch {
-			case err != nil || placeErr != nil:
-				b.fail("%s: %q is no address", p.source, found[0])
 			case to.Scheme != "" || to.Host != "":
-			case site.Files[cmp.Or(to.Path, p.out)] == nil:
-				b.fail("%s: a link leads to %s, which is not there", p.source, to.Path)
-			case place != "" && !ids[cmp.Or(to.Path, p.out)][place]:
-				b.fail("%s: a link leads to %s#%s, which has no such place", p.source, to.Path, place)
+			case site.Files[file] == nil:
+				b.fail("%s: a link leads to %s, which is not there", name, to.Path)
+			case place != "" && !ids[file][place]:
+				b.fail("%s: a link leads to %s#%s, which has no such place", name, to.Path, place)
 			}
 		}
 	}
@@ -241,12 +270,17 @@ func (b *builder) write(site *Site) error {
 	for i, p := range b.pages {
 		v := view{
 			Title: p.Title, Body: p.body, Site: b.chapters(p), Rungs: b.rungs(p),
-			Home: p.out == "index.html", Measured: b.results.documents[0].Created.Format("2 January 2006"),
+			Home: p.out == "index.html", Mine: b.mine != nil, Measured: b.results.documents[0].Created.Format("2 January 2006"),
 		}
 		if p.step != nil {
-			v.Diff = p.step.html()
+			v.Diff = p.step.html(b.source)
 			v.From, v.To = p.step.From, p.step.To
 			v.Number = strings.TrimPrefix(b.results.short(p.step.To), "stage")
+		}
+		for _, s := range p.sections {
+			if s.id != "" {
+				v.Contents = append(v.Contents, contentsEntry{s.id, s.heading})
+			}
 		}
 		if i > 0 {
 			v.Previous = &chapterLink{b.pages[i-1].out, b.pages[i-1].Title, "", false}
@@ -260,14 +294,30 @@ func (b *builder) write(site *Site) error {
 		}
 		site.Files[p.out] = content
 	}
-	for _, file := range slices.Sorted(maps.Keys(b.sources)) {
-		content, err := b.sourcePage(file)
-		if err != nil {
-			return err
+	book, err := b.book()
+	if err != nil {
+		return err
+	}
+	site.Files[bookName] = book
+	if site.Files[codeName], err = b.code(); err != nil {
+		return err
+	}
+	for more := true; more; { // a source page may link to others
+		more = false
+		for _, file := range slices.Sorted(maps.Keys(b.sources)) {
+			name := sourceName(file)
+			if site.Files[name] != nil {
+				continue
+			}
+			content, err := b.sourcePage(file)
+			if err != nil {
+				return err
+			}
+			site.Files[name], more = content, true
 		}
-		site.Files[sourceName(file)] = content
 	}
 	site.Files["search.js"] = b.searchIndex()
+	site.Files["flame.css"], site.Files["flame.js"] = []byte(profile.FlameStyle), []byte(profile.FlameScript)
 	for _, name := range []string{"site.css", "site.js"} {
 		content, err := assets.ReadFile("assets/" + name)
 		if err != nil {
@@ -276,6 +326,15 @@ func (b *builder) write(site *Site) error {
 		site.Files[name] = content
 	}
 	return nil
+}
+
+// source makes sure that the site shows a file of the repository, and says where.
+func (b *builder) source(file string) string {
+	if _, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file))); err != nil {
+		return "" // the file that a step takes away
+	}
+	b.sources[file] = true
+	return sourceName(file)
 }
 
 // sourceName is where a file of the repository stands in the site.
@@ -290,26 +349,31 @@ func sourceName(file string) string {
 	return "source/" + strings.Join(parts, "/") + ".html"
 }
 
-// sourcePage shows a file of the repository that a chapter links to.
+// sourcePage shows a file of the repository that a page links to: Markdown as a page, all else as a
+// listing.
 func (b *builder) sourcePage(file string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(file)))
 	if err != nil {
 		return nil, err
 	}
-	language := map[string]string{".go": "go", ".md": "markdown", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
+	v := view{Title: file, Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/"))}
+	if path.Ext(file) == ".md" {
+		p := &page{source: file, out: sourceName(file), Title: file}
+		b.render(p, string(text))
+		v.Body = p.body
+		return v.page()
+	}
+	language := map[string]string{".go": "go", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
 	if path.Base(file) == "Makefile" {
 		language = "make"
 	}
 	var out strings.Builder
 	out.WriteString(`<div class="listing">`)
 	for i, line := range highlight(language, string(text)) {
-		fmt.Fprintf(&out, `<div class="l" id="L%d"><span class="no">%d</span><code>%s</code></div>`, i+1, i+1, line)
+		writeLine(&out, fmt.Sprintf(`class="l" id="L%d"`, i+1), fmt.Sprintf(`<span class="no">%d</span>`, i+1), line, line)
 	}
 	out.WriteString("</div>")
-	v := view{
-		Title: file, Body: template.HTML("<h1>" + html.EscapeString(file) + "</h1>" + out.String()),
-		Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/")), Listing: true,
-	}
+	v.Body, v.Listing = template.HTML("<h1>"+html.EscapeString(file)+"</h1>"+out.String()), true
 	return v.page()
 }
 

@@ -30,7 +30,8 @@ type Refresh struct {
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, ablationName, summitName, elsewhereName, uringName, "profiles", labsName}
+var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, ablationName, summitName, elsewhereName,
+	eventsName, pinName, uringName, "profiles", labsName}
 
 // peersWorkloads are those on which chapter 9 shows stage5 and the summit beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k,churn"
@@ -52,9 +53,9 @@ func (r *Refresh) Run(ctx context.Context, root, command string) error {
 			return fmt.Errorf("cannot measure %s: %w", part, err)
 		}
 	}
-	changed, err := UpdateReadmes(root)
+	changed, err := WriteMarks(root)
 	if len(changed) > 0 {
-		fmt.Fprintf(r.Out, "new figures in %s\n", strings.Join(changed, ", "))
+		fmt.Fprintf(r.Out, "written anew: %s\n", strings.Join(changed, ", "))
 	}
 	return err
 }
@@ -94,24 +95,16 @@ func (r *refreshing) part(name string) error {
 			return err
 		}
 		return r.ablation(a, name+".json")
+	case eventsName:
+		return r.events()
+	case pinName:
+		return r.pin()
 	case "profiles":
 		return r.profiles()
 	case labsName:
 		return r.labs()
 	}
-	if err := r.document(name, "run"); err != nil {
-		return err
-	}
-	for _, theme := range []string{"light", "dark"} {
-		picture, err := os.ReadFile(filepath.Join(r.work, "ladder-"+theme+".svg"))
-		if err != nil {
-			return fmt.Errorf("the run left no picture of the progression: %w", err)
-		}
-		if err := os.WriteFile(r.data("progression-"+theme+".svg"), picture, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.document(name, "run")
 }
 
 // data is the path of a file of docs/data.

@@ -25,8 +25,12 @@ type view struct {
 	Previous, Next *chapterLink
 	Up             string // to the root of the site
 	Home, Listing  bool
+	Mine           bool            // figures of this machine stand beside ours
+	Contents       []contentsEntry // of the page
 	Measured       string
 }
+
+type contentsEntry struct{ ID, Heading string }
 
 type chapterLink struct {
 	Href, Title, Short string
@@ -104,7 +108,7 @@ func (b *builder) searchIndex() []byte {
 		for _, f := range p.step.Files {
 			for _, h := range f.Hunks {
 				if h.Name != "imports" && h.Name != "package" {
-					all = append(all, entry{p.Title, p.out + "#" + h.ID, h.Name, "in " + f.Name + " of " + p.step.To})
+					all = append(all, entry{p.Title, p.out + "#" + h.ID, h.Name, "in " + f.Name + " of " + p.step.To + ": " + h.text()})
 				}
 			}
 		}

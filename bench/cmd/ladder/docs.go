@@ -35,7 +35,7 @@ func buildSite(out string) (root, folder string, err error) {
 	if folder = out; folder == "" {
 		folder = filepath.Join(root, filepath.FromSlash(siteFolder))
 	}
-	s, err := site.Build(root)
+	s, err := site.BuildBeside(root, filepath.Join(root, "bench", "out", "ladder.json"))
 	if err != nil {
 		return "", "", err
 	}
@@ -46,6 +46,8 @@ func newDocsBuild() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build the site into " + siteFolder, Args: noArguments,
+		Long: "Build the site into " + siteFolder + `. What make ladder has measured on this machine
+stands beside the figures that were measured for the pages; a button hides it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, folder, err := buildSite(out)
 			if err == nil {
@@ -108,15 +110,18 @@ func newDocsCheck() *cobra.Command {
 
 func newDocsReadmes() *cobra.Command {
 	return &cobra.Command{
-		Use: "readmes", Short: "Write the figures in README.md and the stages' READMEs anew from docs/data", Args: noArguments,
+		Use: "readmes", Short: "Write figures, tables and links in chapters and READMEs", Args: noArguments,
+		Long: `Write anew what stands between the marks of all chapters and READMEs, from
+docs/data and the code, and the pictures that they show. What is written in short,
+as {{figure "hello.stage1.qps"}}, becomes a mark; see docs/README.md.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := harness.FindRoot()
 			if err != nil {
 				return err
 			}
-			changed, err := site.UpdateReadmes(root)
+			changed, err := site.WriteMarks(root)
 			for _, name := range changed {
-				fmt.Fprintf(cmd.OutOrStdout(), "new figures in %s\n", name)
+				fmt.Fprintf(cmd.OutOrStdout(), "written anew: %s\n", name)
 			}
 			return err
 		},
@@ -165,10 +170,12 @@ func newDocsRefresh() *cobra.Command {
   elsewhere  rows beside the ladder: bench/variants/elsewhere.yaml
   uring      stage5 and the bare C loop beside their twins with io_uring: bench/variants/uring.yaml
   summit     what each part of bench/variants/summit.yaml brings to stage5, and all
+  events     what an event costs with 1 and 1,000 subscribers: exercise 22
+  pin        how often threads are moved, with -pin and without: needs perf
   profiles   where the CPU time of each stage goes: the table and the flame graphs
   labs       the labs, a file for each; --lab names some
 
-The figures in README.md and in the stages' READMEs are written anew from them.
+The figures and tables in chapters and READMEs are written anew from them.
 
 Let nothing else run meanwhile. It takes about half an hour.`,
 		Args: func(cmd *cobra.Command, args []string) error {
