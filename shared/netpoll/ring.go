@@ -2,8 +2,9 @@ package netpoll
 
 import "errors"
 
-// ErrNoRing is wrapped by the error of [NewRing] where io_uring is not to be had: the kernel is older than 6.1, its
-// administrator has switched it off (kernel.io_uring_disabled), or a container's seccomp profile forbids it.
+// ErrNoRing is wrapped by the error of [NewRing] where io_uring is not to be had: the kernel is
+// older than 6.1, its administrator has switched it off (kernel.io_uring_disabled), or a
+// container's seccomp profile forbids it.
 var ErrNoRing = errors.New("io_uring is not to be had here")
 
 // Sending says when a [Ring.Send] is complete, and whether anybody waits for that.

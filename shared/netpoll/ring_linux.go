@@ -18,13 +18,14 @@ const (
 	ringBufferSize  = 4096 // bytes of each
 )
 
-// The numbers are those of linux/io_uring.h; io_uring_setup(2), io_uring_enter(2) and io_uring_register(2) say what they mean.
+// The numbers are those of linux/io_uring.h; io_uring_setup(2), io_uring_enter(2) and
+// io_uring_register(2) say what they mean.
 const (
 	setupCQSize       = 1 << 3
 	setupDisabled     = 1 << 6  // until it is enabled, by the thread that will use it
 	setupSubmitAll    = 1 << 7  // a request that is wrong does not keep back those behind it
 	setupSingleIssuer = 1 << 12 // one thread submits
-	setupDeferTaskrun = 1 << 13 // what is left to do for a completion is done when that thread asks for completions
+	setupDeferTaskrun = 1 << 13 // what is left to do for a completion is done in Enter
 
 	enterGetEvents = 1 << 0
 	enterExtArg    = 1 << 3
@@ -70,7 +71,8 @@ type ringParams struct {
 	}
 }
 
-// ringRequest is struct io_uring_sqe, see io_uring_enter(2). Its unions are named after what they are used for here.
+// ringRequest is struct io_uring_sqe, see io_uring_enter(2). Its unions are named after what they
+// are used for here.
 type ringRequest struct {
 	opcode    uint8
 	flags     uint8
@@ -94,8 +96,8 @@ type ringResult struct {
 	flags    uint32
 }
 
-// ringBuffer is struct io_uring_buf, see io_uring_register(2), IORING_REGISTER_PBUF_RING. In the first one the last field is the
-// tail of the ring.
+// ringBuffer is struct io_uring_buf, see io_uring_register(2), IORING_REGISTER_PBUF_RING. In the
+// first one the last field is the tail of the ring.
 type ringBuffer struct {
 	addr uint64
 	len  uint32
@@ -120,13 +122,16 @@ type ringWait struct {
 	timeout     uint64 // the address of a unix.Timespec
 }
 
-// Ring is an io_uring instance, see io_uring(7), and an eventfd that wakes it from other threads. It is no [Poller]: it does not say
-// what could be done, but what has been done. Accept, Receive, Send and After note a request in memory that the kernel shares, and
-// make no system call; [Ring.Enter] makes one for all that has been noted, and waits; [Ring.Next] gives what is complete.
+// Ring is an io_uring instance, see io_uring(7), and an eventfd that wakes it from other threads.
+// It is no [Poller]: it does not say what could be done, but what has been done. Accept, Receive,
+// Send and After note a request in memory that the kernel shares, and make no system call;
+// [Ring.Enter] makes one for all that has been noted, and waits; [Ring.Next] gives what is
+// complete.
 //
-// One thread, its owner, calls all of it but Wake. What a request points to belongs to the kernel until its completion has
-// been given: it must neither change nor move nor be collected. The caller gives each request an id, below 2^24, which
-// the completion has too; of one operation no two requests may have the same at a time.
+// One thread, its owner, calls all of it but Wake. What a request points to belongs to the kernel
+// until its completion has been given: it must neither change nor move nor be collected. The caller
+// gives each request an id, below 2^24, which the completion has too; of one operation no two
+// requests may have the same at a time.
 //
 // It needs Linux 6.1 or later.
 type Ring struct {
@@ -155,7 +160,8 @@ type Ring struct {
 	timeout unix.Timespec // of wait
 }
 
-// RingError says why there can be no Ring here; it is nil where there can. The error wraps [ErrNoRing] if it is for good.
+// RingError says why there can be no Ring here; it is nil where there can. The error wraps
+// [ErrNoRing] if it is for good.
 func RingError() error {
 	r, err := NewRing(new(Counters))
 	if err == nil {
@@ -164,9 +170,10 @@ func RingError() error {
 	return err
 }
 
-// NewRing opens a Ring: io_uring_setup(2), io_uring_register(2) for its buffers, and eventfd(2). Any thread may do that; it can be used
-// once its owner has called Enable. It takes 4 MiB for the buffers, which become resident as they are used. The error wraps
-// [ErrNoRing] where io_uring is forbidden or too old, or else the errno: EMFILE, ENFILE, ENOMEM. Nothing is held then.
+// NewRing opens a Ring: io_uring_setup(2), io_uring_register(2) for its buffers, and eventfd(2).
+// Any thread may do that; it can be used once its owner has called Enable. It takes 4 MiB for the
+// buffers, which become resident as they are used. The error wraps [ErrNoRing] where io_uring is
+// forbidden or too old, or else the errno: EMFILE, ENFILE, ENOMEM. Nothing is held then.
 func NewRing(c *Counters) (*Ring, error) {
 	params := ringParams{
 		flags:     setupCQSize | setupDisabled | setupSubmitAll | setupSingleIssuer | setupDeferTaskrun,
@@ -229,7 +236,8 @@ func (r *Ring) open(c *Counters, params *ringParams) (err error) {
 	return nil
 }
 
-// provideBuffers registers the ring of buffers. The memory is not the collector's: the kernel writes to it at any time.
+// provideBuffers registers the ring of buffers. The memory is not the collector's: the kernel
+// writes to it at any time.
 func (r *Ring) provideBuffers() (err error) {
 	const table = ringBuffers * int(unsafe.Sizeof(ringBuffer{}))
 	r.bufferMemory, err = unix.Mmap(-1, 0, table+ringBuffers*ringBufferSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -264,18 +272,20 @@ func (r *Ring) giveBuffer(id int) {
 	r.returned++
 }
 
-// publishBuffers shows the kernel the buffers that it has been given. The tail shares four bytes with the first one's number; no
-// atomic store is as small, so both are stored.
+// publishBuffers shows the kernel the buffers that it has been given. The tail shares four bytes
+// with the first one's number; no atomic store is as small, so both are stored.
 func (r *Ring) publishBuffers() {
 	first := &r.bufferRing[0]
 	both := [2]uint16{first.id, r.returned}
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&first.id)), *(*uint32)(unsafe.Pointer(&both)))
 }
 
-// Enable makes the calling thread the owner. The goroutine must hold it with runtime.LockOSThread, and end without unlocking it:
-// the thread gets no SIGURG any more, by which the Go runtime interrupts one that it wants. It has the thread at the next call of a
-// function, or in Enter, which tells it. The kernel receives for a Receive in this thread too, and where a read stands before an urgent byte,
-// a signal that is pending makes it find nothing (tcp_recvmsg, MSG_OOB), and nothing else would make it look again.
+// Enable makes the calling thread the owner. The goroutine must hold it with runtime.LockOSThread,
+// and end without unlocking it: the thread gets no SIGURG any more, by which the Go runtime
+// interrupts one that it wants. It has the thread at the next call of a function, or in Enter,
+// which tells it. The kernel receives for a Receive in this thread too, and where a read stands
+// before an urgent byte, a signal that is pending makes it find nothing (tcp_recvmsg, MSG_OOB), and
+// nothing else would make it look again.
 func (r *Ring) Enable() error {
 	var urgent unix.Sigset_t
 	const bits = 8 * int(unsafe.Sizeof(urgent.Val[0]))
@@ -294,7 +304,8 @@ func (r *Ring) register(what int, argument unsafe.Pointer, n int) syscall.Errno 
 	return errno
 }
 
-// note is the next free request, cleared, with that id; if there is none, those that have been noted are submitted.
+// note is the next free request, cleared, with that id; if there is none, those that have been
+// noted are submitted.
 func (r *Ring) note(c *Counters, operation Operation, id uint32) *ringRequest {
 	for r.tail-atomic.LoadUint32(r.sqHead) == uint32(len(r.requests)) {
 		r.submit(c)
@@ -308,16 +319,18 @@ func (r *Ring) note(c *Counters, operation Operation, id uint32) *ringRequest {
 // userData is what a completion has of its request.
 func userData(operation Operation, id uint32) uint64 { return uint64(operation)<<32 | uint64(id) }
 
-// watchWake asks for a completion for each write to the eventfd. Nobody reads it: each write is an event.
+// watchWake asks for a completion for each write to the eventfd. Nobody reads it: each write is an
+// event.
 func (r *Ring) watchWake(c *Counters) {
 	request := r.note(c, OpWake, 0)
 	request.opcode, request.fd = opcodePollAdd, int32(r.wake)
 	request.len, request.opFlags = pollMultishot, unix.POLLIN
 }
 
-// Accept notes a request for all connections that come to listener: a completion for each, whose result is the descriptor,
-// non-blocking and closed on exec, until one for which More does not hold: it has failed, or was cancelled. It fails
-// with EMFILE or ENFILE when no descriptor is left, even if no connection waits.
+// Accept notes a request for all connections that come to listener: a completion for each, whose
+// result is the descriptor, non-blocking and closed on exec, until one for which More does not
+// hold: it has failed, or was cancelled. It fails with EMFILE or ENFILE when no descriptor is left,
+// even if no connection waits.
 func (r *Ring) Accept(c *Counters, id uint32, listener int) {
 	r.AcceptOne(c, id, listener)
 	r.requests[(r.tail-1)&r.sqMask].ioprio = acceptMultishot
@@ -329,22 +342,26 @@ func (r *Ring) AcceptOne(c *Counters, id uint32, listener int) {
 	request.opcode, request.fd, request.opFlags = opcodeAccept, int32(listener), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC
 }
 
-// Receive notes a request for all that arrives at fd: a completion whenever there is something, with up to 4 KiB of it in a buffer of
-// the ring ([Completion.Bytes]), until one for which More does not hold: the end of input, an error, ENOBUFS when all buffers had
-// something in them, ECANCELED; or the kernel had no place for more completions, and there are bytes. As long as it lasts
-// the socket stays open in the kernel, whoever closes its descriptor: [Ring.Cancel] it before.
+// Receive notes a request for all that arrives at fd: a completion whenever there is something,
+// with up to 4 KiB of it in a buffer of the ring ([Completion.Bytes]), until one for which More
+// does not hold: the end of input, an error, ENOBUFS when all buffers had something in them,
+// ECANCELED; or the kernel had no place for more completions, and there are bytes. As long as it
+// lasts the socket stays open in the kernel, whoever closes its descriptor: [Ring.Cancel] it
+// before.
 func (r *Ring) Receive(c *Counters, id uint32, fd int) {
 	request := r.note(c, OpReceive, id)
 	request.opcode, request.fd = opcodeRecv, int32(fd)
 	request.flags, request.ioprio = sqeBufferSelect, recvMultishot
 }
 
-// Send notes a request to send what is left of v: send(2) or sendmsg(2) with MSG_NOSIGNAL. Its completion says how many bytes the kernel
-// took, which may be fewer than there are: call [Vector.Advance], and Send again. v and its bytes are the kernel's until the
-// completion, and v must not be empty. Of one socket only one may be on its way, or the order of bytes is not certain.
+// Send notes a request to send what is left of v: send(2) or sendmsg(2) with MSG_NOSIGNAL. Its
+// completion says how many bytes the kernel took, which may be fewer than there are: call
+// [Vector.Advance], and Send again. v and its bytes are the kernel's until the completion, and v
+// must not be empty. Of one socket only one may be on its way, or the order of bytes is not
+// certain.
 //
-// SendAside is for an answer behind which nothing is to be done: it saves a call where a client waits for it. That there was no room for
-// it shows with the next other completion.
+// SendAside is for an answer behind which nothing is to be done: it saves a call where a client
+// waits for it. That there was no room for it shows with the next other completion.
 func (r *Ring) Send(c *Counters, id uint32, fd int, v *Vector, how Sending) {
 	request := r.note(c, OpSend, id)
 	request.fd, request.opFlags = int32(fd), unix.MSG_NOSIGNAL
@@ -371,18 +388,20 @@ func (r *Ring) After(c *Counters, id uint32, d time.Duration) {
 	request.opcode, request.addr, request.len = opcodeTimeout, uint64(uintptr(unsafe.Pointer(&r.period))), 1
 }
 
-// Cancel notes a request to end another one. What it ends has a completion with ECANCELED, or another that came before; the
-// cancelling itself has none.
+// Cancel notes a request to end another one. What it ends has a completion with ECANCELED, or
+// another that came before; the cancelling itself has none.
 func (r *Ring) Cancel(c *Counters, operation Operation, id uint32) {
 	request := r.note(c, opCancel, id)
 	request.opcode, request.fd, request.flags, request.addr = opcodeAsyncCancel, -1, sqeSkipSuccess, userData(operation, id)
 }
 
-// Enter is io_uring_enter(2): it submits all that has been noted, and waits until something is complete, a SendAside apart. It waits no longer than timeout; 0 only looks, less than 0 waits for ever. No error does not mean that [Ring.Next]
-// has something to give: the time may be over. Interruptions by signals are waited out, and lengthen the time by as much.
+// Enter is io_uring_enter(2): it submits all that has been noted, and waits until something is
+// complete, a SendAside apart. It waits no longer than timeout; 0 only looks, less than 0 waits for
+// ever. No error does not mean that [Ring.Next] has something to give: the time may be over.
+// Interruptions by signals are waited out, and lengthen the time by as much.
 //
-// The Go scheduler hears of each call, as it has no other way to get the processor (see Enable). [Poller.Wait] saves that where it can; here
-// a call is shared by all requests of a turn.
+// The Go scheduler hears of each call, as it has no other way to get the processor (see Enable).
+// [Poller.Wait] saves that where it can; here a call is shared by all requests of a turn.
 func (r *Ring) Enter(c *Counters, timeout time.Duration) error {
 	r.takeBack()
 	atomic.StoreUint32(r.cqHead, r.head)
@@ -412,7 +431,8 @@ func (r *Ring) Enter(c *Counters, timeout time.Duration) error {
 		default:
 			return errno
 		}
-		// Without an error it may have been interrupted as well, if it had submitted something before.
+		// Without an error it may have been interrupted as well, if it had submitted something
+		// before.
 		if r.complete() || timeout == 0 || errno == unix.ETIME || errno == 0 && timeout > 0 {
 			return nil
 		}
@@ -438,7 +458,8 @@ type Completion struct {
 	ring      *Ring
 }
 
-// Next gives the next completion, and says whether there is one. c counts the bytes that were received and sent.
+// Next gives the next completion, and says whether there is one. c counts the bytes that were
+// received and sent.
 func (r *Ring) Next(c *Counters, done *Completion) bool {
 	for r.complete() {
 		r.takeBack()
@@ -476,7 +497,8 @@ func (r *Ring) takeBack() {
 	}
 }
 
-// Waits says whether a completion of that request is there, and not given yet, which brings bytes or a descriptor.
+// Waits says whether a completion of that request is there, and not given yet, which brings bytes
+// or a descriptor.
 func (r *Ring) Waits(operation Operation, id uint32) bool {
 	for i := r.head; i != atomic.LoadUint32(r.cqTail); i++ {
 		if raw := &r.results[i&r.cqMask]; raw.userData == userData(operation, id) && raw.result > 0 {
@@ -486,7 +508,8 @@ func (r *Ring) Waits(operation Operation, id uint32) bool {
 	return false
 }
 
-// Result is what the call that was asked for would have answered: bytes or a descriptor, or the errno; ErrWouldBlock for EAGAIN.
+// Result is what the call that was asked for would have answered: bytes or a descriptor, or the
+// errno; ErrWouldBlock for EAGAIN.
 func (d *Completion) Result() (n int, err error) {
 	if d.result < 0 {
 		return 0, syscall.Errno(-d.result)
@@ -494,8 +517,8 @@ func (d *Completion) Result() (n int, err error) {
 	return int(d.result), nil
 }
 
-// Bytes is what a Receive has brought: a view of the ring's memory, which is the kernel's again at the next call of Next or
-// Enter. The error is io.EOF at the end of input, or the errno.
+// Bytes is what a Receive has brought: a view of the ring's memory, which is the kernel's again at
+// the next call of Next or Enter. The error is io.EOF at the end of input, or the errno.
 func (d *Completion) Bytes() ([]byte, error) {
 	n, err := d.Result()
 	switch {
@@ -510,8 +533,9 @@ func (d *Completion) Bytes() ([]byte, error) {
 // More says that the request goes on, and more completions of it will come.
 func (d *Completion) More() bool { return d.flags&cqeMore != 0 }
 
-// Wake makes the owner's Enter, the present one or else the next, return with a completion of OpWake. Several may come as one. Any thread
-// may call it, with counters of its own, as long as the Ring is not closed.
+// Wake makes the owner's Enter, the present one or else the next, return with a completion of
+// OpWake. Several may come as one. Any thread may call it, with counters of its own, as long as the
+// Ring is not closed.
 func (r *Ring) Wake(c *Counters) error {
 	for {
 		c.EventfdWrites++
@@ -521,8 +545,8 @@ func (r *Ring) Wake(c *Counters) error {
 	}
 }
 
-// Close gives all back that the ring holds, and answers the first error. What has been asked for and is not complete is given up.
-// A nil Ring, of a NewRing that failed, has nothing to give back.
+// Close gives all back that the ring holds, and answers the first error. What has been asked for
+// and is not complete is given up. A nil Ring, of a NewRing that failed, has nothing to give back.
 func (r *Ring) Close(c *Counters) error {
 	if r == nil {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is an enabled Ring that belongs to the test's thread. Where there can be none the test is skipped, with one line.
+// ring is an enabled Ring that belongs to the test's thread. Where there can be none the test is
+// skipped, with one line.
 func ring(t testing.TB, c *Counters) *Ring {
 	t.Helper()
 	if err := RingError(); err != nil {
@@ -113,7 +114,8 @@ func TestRingBuffersComeBack(t *testing.T) {
 	require.True(t, bytes.Equal(want, got.Bytes()))
 }
 
-// Without waiting the kernel takes what there is room for, and says how much; the rest goes when there is room.
+// Without waiting the kernel takes what there is room for, and says how much; the rest goes when
+// there is room.
 func TestRingSends(t *testing.T) {
 	c := new(Counters)
 	r := ring(t, c)
@@ -220,7 +222,8 @@ func TestRingAccepts(t *testing.T) {
 	require.Zero(t, c.Accepts)
 }
 
-// A request that is on its way keeps the socket open, whoever closes the descriptor: it has to be cancelled.
+// A request that is on its way keeps the socket open, whoever closes the descriptor: it has to be
+// cancelled.
 func TestRingCancel(t *testing.T) {
 	c := new(Counters)
 	r := ring(t, c)

@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
-// RingAcceptor takes new connections from a listening socket that it owns, with a [Ring], and lives through the lack of
-// descriptors as an [Acceptor] does: it neither spins, nor leaves clients without an answer as long as its reserve lasts. What a
-// client is told for whom there is no room, its loop decides.
+// RingAcceptor takes new connections from a listening socket that it owns, with a [Ring], and lives
+// through the lack of descriptors as an [Acceptor] does: it neither spins, nor leaves clients
+// without an answer as long as its reserve lasts. What a client is told for whom there is no room,
+// its loop decides.
 //
-// It belongs to the thread that owns the Ring. A nil RingAcceptor is one without a listener: it accepts nothing.
+// It belongs to the thread that owns the Ring. A nil RingAcceptor is one without a listener: it
+// accepts nothing.
 type RingAcceptor struct {
 	ring     *Ring
 	counters *Counters
@@ -26,8 +28,9 @@ type RingAcceptor struct {
 	closed   bool // the listener is
 }
 
-// NewRingAcceptor begins to accept from listener, as soon as r enters the kernel; c are the counters of the thread that owns r. The
-// acceptor owns the listener from now on, also when NewRingAcceptor fails.
+// NewRingAcceptor begins to accept from listener, as soon as r enters the kernel; c are the
+// counters of the thread that owns r. The acceptor owns the listener from now on, also when
+// NewRingAcceptor fails.
 func NewRingAcceptor(c *Counters, r *Ring, listener int) (*RingAcceptor, error) {
 	reserve, err := newReserve(c, reserveSize)
 	if err != nil {
@@ -39,7 +42,8 @@ func NewRingAcceptor(c *Counters, r *Ring, listener int) (*RingAcceptor, error) 
 	return a, nil
 }
 
-// arm asks for connections: all that come, or one if the reserve's descriptor has been given up for it.
+// arm asks for connections: all that come, or one if the reserve's descriptor has been given up for
+// it.
 func (a *RingAcceptor) arm() {
 	a.armed, a.paused = true, false
 	if a.last = !a.reserve.full(); a.last {
@@ -49,8 +53,9 @@ func (a *RingAcceptor) arm() {
 	}
 }
 
-// Handle takes a completion of OpAccept. It gives the connection to take, or to refuse where it has the last descriptor there is; each
-// owns the descriptor then. take answers [ErrNoRoom] for one that is one too many: it is refused.
+// Handle takes a completion of OpAccept. It gives the connection to take, or to refuse where it has
+// the last descriptor there is; each owns the descriptor then. take answers [ErrNoRoom] for one
+// that is one too many: it is refused.
 func (a *RingAcceptor) Handle(done *Completion, take func(fd int) error, refuse func(fd int)) {
 	fd, err := done.Result()
 	a.armed = done.More()
@@ -63,7 +68,8 @@ func (a *RingAcceptor) Handle(done *Completion, take func(fd int) error, refuse 
 		a.offer(fd, take, refuse)
 	case a.stopping || passing(err):
 	case IsExhausted(err) && a.reserve.full():
-		// There may be no connection yet: the kernel looks for a descriptor first. The next one gets the reserve's.
+		// There may be no connection yet: the kernel looks for a descriptor first. The next one
+		// gets the reserve's.
 		a.reserve.release(a.counters)
 	default:
 		a.pause(acceptPause)
@@ -87,7 +93,8 @@ func (a *RingAcceptor) offer(fd int, take func(fd int) error, refuse func(fd int
 	}
 }
 
-// passing says that an accept has failed for a connection that is gone again: accept(2) advises to take the next one.
+// passing says that an accept has failed for a connection that is gone again: accept(2) advises to
+// take the next one.
 func passing(err error) bool {
 	for _, errno := range []syscall.Errno{syscall.ECONNABORTED, syscall.EPROTO, syscall.EINTR} {
 		if errors.Is(err, errno) {
@@ -110,8 +117,9 @@ func (a *RingAcceptor) Timeout() time.Duration {
 	return acceptPause
 }
 
-// Maintain is called once a turn. It accepts again if there is a descriptor for the reserve. Until then clients wait in the kernel's
-// queue; one that was refused, and stays, has to leave after a while: evict closes the oldest, in this turn or the next.
+// Maintain is called once a turn. It accepts again if there is a descriptor for the reserve. Until
+// then clients wait in the kernel's queue; one that was refused, and stays, has to leave after a
+// while: evict closes the oldest, in this turn or the next.
 func (a *RingAcceptor) Maintain(evict func()) {
 	if a == nil || !a.paused || time.Now().Before(a.earliest) {
 		return
@@ -124,8 +132,8 @@ func (a *RingAcceptor) Maintain(evict func()) {
 	}
 }
 
-// Stop ends accepting: what waits is taken, and the listener closed. That may take until the kernel has said that it accepts no
-// more: see Closed. The rest is as with [Acceptor.Stop].
+// Stop ends accepting: what waits is taken, and the listener closed. That may take until the kernel
+// has said that it accepts no more: see Closed. The rest is as with [Acceptor.Stop].
 func (a *RingAcceptor) Stop(take func(fd int) error, refuse func(fd int)) {
 	switch {
 	case a == nil || a.stopping:

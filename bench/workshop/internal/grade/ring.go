@@ -16,8 +16,9 @@ func init() {
 	behaviour("really-closed", "a connection that the server ends is over for the client too", serving(reallyClosed, "-idle-timeout", "300ms"))
 }
 
-// connectionCalls is how many calls accept a connection and register it, and ask for its first request: accept4 and epoll_ctl, and
-// recvfrom, as counted, or as seen from outside if that is more.
+// connectionCalls is how many calls accept a connection and register it, and ask for its first
+// request: accept4 and epoll_ctl, and recvfrom, as counted, or as seen from outside if that is
+// more.
 func connectionCalls(s *Subject) (float64, error) {
 	const n = 60
 	visit := func(server *Server) error {
@@ -84,7 +85,8 @@ func (s *Server) together(all []*connection, request func(i int) string) error {
 	return s.Resume()
 }
 
-// entersOfMany is how many calls enter the kernel for requests that are all there when the loop looks.
+// entersOfMany is how many calls enter the kernel for requests that are all there when the loop
+// looks.
 func entersOfMany(s *Subject) (float64, error) {
 	enters := 0.0
 	err := s.with(func(server *Server) error {
@@ -114,7 +116,8 @@ func entersOfMany(s *Subject) (float64, error) {
 	return enters, err
 }
 
-// ownAnswers asks for what differs, with answers that are merged, and with bodies that are a part of the request.
+// ownAnswers asks for what differs, with answers that are merged, and with bodies that are a part
+// of the request.
 func ownAnswers(server *Server) error {
 	body := func(i int) string { return strings.Repeat(fmt.Sprintf("%02d,", i), 400+i) }
 	for _, e := range []struct{ request, answer func(i int) string }{
@@ -171,7 +174,8 @@ func stopped(server *Server) error {
 	return nil
 }
 
-// reallyClosed ends connections in the ways that a server does: because the client said so, and because it has been silent.
+// reallyClosed ends connections in the ways that a server does: because the client said so, and
+// because it has been silent.
 func reallyClosed(server *Server) error {
 	for _, request := range []string{"GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", helloRequest} {
 		c, err := server.dial()
