@@ -164,6 +164,7 @@ race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...
 fuzzing = -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x
 fuzz:
 	$(GO) test ./shared/suite/differential -run '^$$' -fuzz FuzzDifferential $(fuzzing) $(ARGS)
+	$(GO) test ./bench/workshop/internal/grade -run '^$$' -fuzz FuzzFrames $(fuzzing)
 	@for target in FuzzJudge FuzzBody FuzzTarget FuzzHost; do $(GO) test ./shared/http1 -run '^$$' -fuzz "^$$target$$" $(fuzzing) || exit; done
 ## soak TIME=60s | each stage under full load, clients that come and go
 soak:

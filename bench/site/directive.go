@@ -63,6 +63,8 @@ func (b *builder) include(p *page, m mark) (string, error) {
 		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
 		"rate":        {0, 0, b.rateTable},
 		"network":     {0, 0, b.networkTable},
+		"events":      {0, 0, b.eventsTable},
+		"pin":         {0, 0, b.pinTable},
 		"machines":    {0, 0, b.machinesTable},
 		"lab":         {1, 1, func() (string, error) { return b.labTable(args[0]) }},
 		"predicted":   {2, 2, func() (string, error) { return b.predictedTable(args[0], args[1]) }},

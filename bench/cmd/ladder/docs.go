@@ -167,6 +167,8 @@ func newDocsRefresh() *cobra.Command {
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   elsewhere  rows beside the ladder: bench/variants/elsewhere.yaml
   summit     what each part of bench/variants/summit.yaml brings to stage5, and all
+  events     what an event costs with 1 and 1,000 subscribers: exercise 22
+  pin        how often threads are moved, with -pin and without: needs perf
   profiles   where the CPU time of each stage goes: the table and the flame graphs
   labs       the labs, a file for each; --lab names some
 
