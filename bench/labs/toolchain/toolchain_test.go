@@ -69,8 +69,8 @@ func size(b *testing.B, program string) {
 	b.ReportMetric(float64(info.Size())/1e6, "MB")
 }
 
-// BenchmarkToolchain has one function for all ways of a case; lab.yaml says how each binary is built.
-// MB is the binary that runs.
+// BenchmarkToolchain has one function for all ways of a case; lab.yaml says how each binary is
+// built. MB is the size of the one that runs.
 func BenchmarkToolchain(b *testing.B) {
 	self, err := os.Executable()
 	require.NoError(b, err)
