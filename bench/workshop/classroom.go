@@ -199,9 +199,8 @@ func (e *Exercise) regrade(ctx context.Context, copied string, own, start files,
 	r := there.gradeBinary(subject, func(grade.Finding) {}, func(string) {}, nil)
 	failing = append(failing, r.failing()...)
 	if len(failing) == 0 {
-		if f := subject.CommonSuite(); !f.Holds {
-			failing = append(failing, f)
-		}
+		r.findings = whole(subject, func(grade.Finding) {}, func(string) {})
+		failing = r.failing()
 	}
 	switch {
 	case ctx.Err() != nil:
