@@ -210,13 +210,16 @@ func (m perRequest) sameWatched(l load) error {
 	if m.watched == nil {
 		return nil
 	}
-	apart := func(a, b float64) bool { return math.Abs(a-b) > 0.5+max(a, b)/4 }
+	apart := func(a, b float64) bool { return math.Abs(a-b) > 0.3+max(a, b)/5 }
 	// How often it is written for a large answer is a matter of time.
 	small := !slices.ContainsFunc(l.requests, func(r request) bool { return len(r.body) > 16<<10 })
 	for _, name := range []string{"reads", "writes", "timerfd_settimes", "epoll_ctls", "handoffs", "eventfd_writes"} {
 		if a, b := m.counters[name], m.watched[name]; small && apart(a, b) {
 			return fmt.Errorf("%s of %s are %s per request, and %s while its system calls are watched", name, l.name, number(a), number(b))
 		}
+	}
+	if a, b := m.counters["body_bytes_copied"], m.watched["body_bytes_copied"]; math.Abs(a-b) > 64+max(a, b)/4 {
+		return fmt.Errorf("of %s it copies %.0f bytes of a body per request, and %.0f while its system calls are watched", l.name, a, b)
 	}
 	if a, b := m.wrote, m.watchedWrote; a >= 0 && b >= 0 && math.Abs(a-b) > 64+max(a, b)/4 {
 		return fmt.Errorf("of %s it writes %.0f bytes per request from files or to events, and %.0f while its system calls are watched", l.name, a, b)
