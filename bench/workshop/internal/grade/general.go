@@ -164,7 +164,9 @@ func (s *Server) runsOut(sent string, status int, limit time.Duration) error {
 	}
 	c.Timeout = limit + answerLimit
 	began := time.Now()
-	failed := func(err error) error { return fmt.Errorf("after %q, with a limit of %v: %w", firstLine(sent), limit, err) }
+	failed := func(err error) error {
+		return fmt.Errorf("after %q, with a limit of %v: %w", firstLine(sent), limit, err)
+	}
 	if err := c.send(sent); err != nil {
 		return failed(err)
 	}
