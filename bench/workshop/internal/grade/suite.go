@@ -58,9 +58,45 @@ func noRaces(s *Subject) error {
 	if len(checks) != len(racy) {
 		panic("the suite has other checks")
 	}
-	_, _, err = s.check(binary, checks)
+	folder, err := os.MkdirTemp("", "ladder-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	_, _, err = s.check(binary, checks, "GORACE=log_path="+filepath.Join(folder, "race"))
+	if places := racesIn(folder); len(places) > 0 {
+		return fmt.Errorf("two threads use the same memory, and nothing keeps them apart: %s", strings.Join(places, " and "))
+	}
 	return err
 }
+
+// racesIn are the places of the first report of the race detector in a folder, the first of the server's own for each side:
+// "head.go:47".
+func racesIn(folder string) (places []string) {
+	reports, _ := filepath.Glob(filepath.Join(folder, "race.*"))
+	for _, report := range reports {
+		text, _ := os.ReadFile(report)
+		wanted := false
+		for line := range strings.Lines(string(text)) {
+			at, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch {
+			case strings.Contains(line, " at 0x") && strings.Contains(line, " by "):
+				wanted = true // a read or a write, with its stack
+			case strings.TrimSpace(line) == "":
+				wanted = false
+			case wanted && strings.Contains(at, "/"+workFolder+"/"):
+				places, wanted = append(places, filepath.Base(at)), false
+			}
+			if len(places) == 2 {
+				return places
+			}
+		}
+	}
+	return places
+}
+
+// workFolder is the folder that learners' code is built in.
+const workFolder = "work"
 
 // CommonSuite runs the suite that every stage passes. It ends at the first check that fails: each further
 // one might wait for an answer that does not come.
@@ -81,14 +117,14 @@ func (s *Subject) CommonSuite() Finding {
 
 // check runs checks of the suite against a build of the server, at most some at a time, and says how many parts of them have
 // passed, or which has failed first, and how.
-func (s *Subject) check(binary string, checks []suite.Check) (passed int, failed string, err error) {
+func (s *Subject) check(binary string, checks []suite.Check, env ...string) (passed int, failed string, err error) {
 	life, end := context.WithCancel(s.Context)
 	defer end()
 	mark := NewMark()
 	defer EndMarked(mark)
 	r := &run{slots: make(chan struct{}, 8), end: end}
 	root := &part{run: r, over: make(chan struct{})}
-	p := suite.Program{Path: binary, Stage: filepath.Base(binary), Env: []string{mark}, Life: life}
+	p := suite.Program{Path: binary, Stage: filepath.Base(binary), Env: append(env, mark), Life: life}
 	for _, c := range checks {
 		root.Run(c.Name, func(t suite.T) {
 			t.Parallel()
