@@ -103,7 +103,7 @@ lab: ; $(tool) lab $(NAME) $(if $(call off,$(GUESS)),--guess=false) $(if $(call 
 ## docs-build | the site alone, into docs/_site
 ## docs-check | links, figures, hunks and commands of the docs
 ## docs-refresh | measures anew every figure that the docs quote
-## docs-readmes | writes the READMEs' figures from docs/data
+## docs-readmes | writes figures and tables into chapters and READMEs
 docs: ; $(tool) docs serve $(STAGE) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
 docs-build docs-check docs-refresh docs-readmes: ; $(tool) docs $(subst docs-,,$@) $(ARGS)
 
@@ -165,6 +165,7 @@ race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...
 fuzzing = -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x
 fuzz:
 	$(GO) test ./shared/suite/differential -run '^$$' -fuzz FuzzDifferential $(fuzzing) $(ARGS)
+	$(GO) test ./bench/workshop/internal/grade -run '^$$' -fuzz FuzzFrames $(fuzzing)
 	@for target in FuzzJudge FuzzBody FuzzTarget FuzzHost; do $(GO) test ./shared/http1 -run '^$$' -fuzz "^$$target$$" $(fuzzing) || exit; done
 ## soak TIME=60s | each stage under full load, clients that come and go
 soak:

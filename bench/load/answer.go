@@ -103,6 +103,7 @@ type checker struct {
 	status    int
 	body      []byte
 	mediaType string // that the right answer has; "" for any
+	frames    bool   // answers have no head: each is body, a WebSocket's frame
 
 	verified []byte // the last right head, and the body behind it when that is small
 	head     head   // what it says
@@ -167,7 +168,13 @@ const (
 // it used: what is left after needMore is the start of a head, to be given
 // again with more behind it.
 func (c *checker) step(r *reading, b []byte) (used int, o outcome) {
-	if r.bodyLeft == 0 && r.bodyAt == 0 {
+	if r.bodyLeft == 0 && r.bodyAt == 0 && c.frames {
+		if len(b) == 0 {
+			return 0, needMore
+		}
+		c.beginBody(r, int64(len(c.body)))
+		r.wrong = ""
+	} else if r.bodyLeft == 0 && r.bodyAt == 0 {
 		if v := c.verified; c.whole && len(b) >= len(v) && bytes.Equal(b[:len(v)], v) {
 			r.head.close = c.head.close
 			return len(v), right
@@ -226,12 +233,14 @@ func (c *checker) beginHead(r *reading, b []byte) (used int, o outcome) {
 			c.remember(b[:h.size], h)
 		}
 	}
-	r.bodyLeft = r.head.length
-	r.compare = true
-	if len(c.body) > mergedBody {
-		r.compare = rand.IntN(largeEvery) == 0
-	}
+	c.beginBody(r, r.head.length)
 	return r.head.size, right
+}
+
+// beginBody decides how the next body of so many bytes is read.
+func (c *checker) beginBody(r *reading, length int64) {
+	r.bodyLeft = length
+	r.compare = len(c.body) <= mergedBody || rand.IntN(largeEvery) == 0
 }
 
 // remember keeps a head that passed; the body behind it is what it must be,

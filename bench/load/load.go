@@ -184,6 +184,8 @@ func (o *Options) Check() error {
 		return errors.New("connections and pipeline depth must be at least 1")
 	case o.Workload.Reconnect && o.Workload.Pipeline > 1:
 		return errors.New("a new connection for every request cannot be pipelined: use --pipeline 1")
+	case len(o.Workload.Opening) > 0 && o.Workload.Reconnect:
+		return errors.New("a WebSocket is not opened for every message")
 	case o.Threads < 1:
 		return errors.New("--threads must be at least 1")
 	case o.Duration <= 0:

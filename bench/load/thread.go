@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"syscall"
 	"time"
 
@@ -51,6 +52,7 @@ type connection struct {
 	writable    bool // waits for room in the socket
 	made        bool // was connected before, so that the next time is a reconnect
 	fresh       bool // no answer since it was connected
+	opening     bool // pending still: it waits for the answer to the workload's Opening
 	queued      bool // in the schedule's ring
 	outstanding int  // answers
 	failures    int  // attempts in a row
@@ -76,6 +78,7 @@ type thread struct {
 	shortQueue  bool              // the server's listen queue would overflow: see longQueue
 	batch       []byte            // the requests of one go
 	depth       int               // how many those are
+	opening     []byte            // what is sent first on a connection; mostly nothing
 	reconnect   bool
 	connections []connection
 	buffer      []byte
@@ -104,10 +107,10 @@ func newThread(s *threads, target netpoll.Address, number, threads, connections,
 	w := s.o.Workload
 	t := &thread{
 		all: s, orders: make(chan phase), results: make(chan error, 1),
-		target: target, depth: w.Pipeline, reconnect: w.Reconnect,
+		target: target, depth: w.Pipeline, reconnect: w.Reconnect, opening: w.Opening,
 		connections: make([]connection, connections+idle),
 		buffer:      make([]byte, readBuffer),
-		checker:     checker{status: w.Status, body: w.Body, mediaType: w.ContentType, dates: loopback(target)},
+		checker:     checker{status: w.Status, body: w.Body, mediaType: w.ContentType, frames: len(w.Opening) > 0, dates: loopback(target)},
 		latency:     NewHistogram(),
 		errors:      map[string]uint64{}, connectErrors: map[string]uint64{},
 	}
@@ -238,6 +241,10 @@ func (t *thread) handle(events []netpoll.Event) {
 }
 
 func (t *thread) event(index int, c *connection, e *netpoll.Event) {
+	if c.state == pending && c.opening {
+		t.opened(index, c)
+		return
+	}
 	if c.state == pending {
 		t.connected(index, c)
 		return
@@ -475,18 +482,67 @@ func (t *thread) failed(index int, c *connection, now time.Duration, err error) 
 func (t *thread) connected(index int, c *connection) {
 	now := t.all.now()
 	if err := netpoll.ConnectError(&t.counters, c.fd); err != nil {
-		t.pending--
-		_ = netpoll.Close(&t.counters, c.fd)
-		c.fd, c.state = -1, waiting
-		t.failed(index, c, now, err)
+		t.refused(index, c, now, err)
 		return
 	}
+	if len(t.opening) == 0 {
+		t.established(index, c, now)
+		return
+	}
+	// A new socket has room for it.
+	_, err := netpoll.Send(&t.counters, c.fd, t.opening)
+	if err == nil {
+		c.opening = true
+		err = t.poller.Modify(&t.counters, c.fd, uint32(index), netpoll.Readable)
+	}
+	if err != nil {
+		t.refused(index, c, now, err)
+	}
+}
+
+// opened reads the answer to the workload's Opening, which has to be 101 with nothing behind it.
+func (t *thread) opened(index int, c *connection) {
+	held := copy(t.buffer, c.held)
+	n, err := netpoll.Receive(&t.counters, c.fd, t.buffer[held:])
+	if err == netpoll.ErrWouldBlock {
+		return
+	}
+	now := t.all.now()
+	b := t.buffer[:held+n]
+	var h head
+	complete := false
+	if err == nil {
+		h, complete, err = parseHead(b)
+	}
+	switch {
+	case err != nil:
+		t.refused(index, c, now, err)
+	case !complete:
+		c.held = append(c.held[:0], b...)
+	case h.status != http.StatusSwitchingProtocols || h.size < len(b):
+		t.refused(index, c, now, fmt.Errorf("no WebSocket: status %d", h.status))
+	default:
+		c.held = c.held[:0]
+		t.established(index, c, now)
+	}
+}
+
+// refused gives up an attempt that has a socket.
+func (t *thread) refused(index int, c *connection, now time.Duration, err error) {
+	t.pending--
+	_ = netpoll.Close(&t.counters, c.fd)
+	c.fd, c.state, c.opening, c.held = -1, waiting, false, c.held[:0]
+	t.failed(index, c, now, err)
+}
+
+// established begins to use a connection.
+func (t *thread) established(index int, c *connection, now time.Duration) {
 	t.pending--
 	t.open++
 	if c.made {
 		t.reconnects++
 	}
-	c.state, c.failures, c.made, c.fresh = open, 0, true, true
+	c.state, c.failures, c.made, c.fresh, c.opening = open, 0, true, true, false
 	if err := t.poller.Modify(&t.counters, c.fd, uint32(index), netpoll.Readable); err != nil {
 		t.lost(index, c, now, err)
 		return

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -20,6 +23,8 @@ import (
 type StatTable struct {
 	header
 	Workload string       `json:"workload"`
+	CPUs     int          `json:"cpus"`    // that a server may use
+	Workers  int          `json:"workers"` // of each
 	Servers  []StatServer `json:"servers"`
 }
 
@@ -31,9 +36,13 @@ type StatServer struct {
 	UserOnly   bool               `json:"user_only"`   // the kernel's part was not counted: perf may not look into it
 }
 
+// withPin is behind the name of a server that was started with -pin.
+const withPin = " -pin"
+
 // Stat counts with perf stat what the CPU does for a request: instructions, cycles and misses where
-// there are hardware counters, and what the kernel counts everywhere. No stages means all.
-func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
+// there are hardware counters, and what the kernel counts everywhere. No stages means all. With pin
+// each is counted twice: the second time its loops are bound to CPUs.
+func Stat(ctx context.Context, o Options, stages []string, pin bool) (*StatTable, error) {
 	if _, err := exec.LookPath("perf"); err != nil {
 		return nil, errors.New("perf is not installed: your distribution has it as linux-perf, linux-tools or perf")
 	}
@@ -41,7 +50,17 @@ func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &StatTable{header: newHeader("stat"), Workload: w.Name}
+	if pin {
+		var both []run.Server
+		for _, s := range servers {
+			pinned := s
+			pinned.Name += withPin
+			pinned.Args = append(slices.Clone(s.Args), "-pin")
+			both = append(both, s, pinned)
+		}
+		servers = both
+	}
+	t := &StatTable{header: newHeader("stat"), Workload: w.Name, CPUs: len(l.place.Server), Workers: l.workers}
 	for _, server := range servers {
 		o.Tell("counting %s on %s", server.Name, w.Name)
 		recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
@@ -57,6 +76,9 @@ func Stat(ctx context.Context, o Options, stages []string) (*StatTable, error) {
 
 const statLength = time.Second
 
+// Migrations is perf's name of the event that the scheduler moves a thread to another CPU.
+const Migrations = "cpu-migrations"
+
 // statEvents are what is counted, and how it is called in the table.
 var statEvents = []struct {
 	event, name string
@@ -70,7 +92,7 @@ var statEvents = []struct {
 	{"branches", "branches", true, false},
 	{"branch-misses", "branch misses", true, false},
 	{"context-switches", "context switches", false, true},
-	{"cpu-migrations", "CPU migrations", false, true},
+	{Migrations, "CPU migrations", false, true},
 	{"page-faults", "page faults", false, false},
 }
 
@@ -78,6 +100,11 @@ var statEvents = []struct {
 type statCounts struct {
 	counts   map[string]float64 // by event; what could not be counted is missing
 	userOnly bool
+}
+
+// Total is an event's count of the whole recording.
+func (s StatServer) Total(event string) float64 {
+	return math.Round(s.PerRequest[event] * float64(s.Requests))
 }
 
 // of divides the counts by the requests of a server.
@@ -145,7 +172,11 @@ func (t *StatTable) text(out io.Writer) {
 	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n", t.Workload)
 	rows := [][]string{{""}}
 	for _, s := range t.Servers {
-		rows[0] = append(rows[0], harness.ShortName(s.Server))
+		name, pinned := strings.CutSuffix(s.Server, withPin)
+		if name = harness.ShortName(name); pinned {
+			name += withPin
+		}
+		rows[0] = append(rows[0], name)
 	}
 	row := func(name string, value func(StatServer) string) {
 		cells := []string{name}
@@ -175,6 +206,10 @@ func (t *StatTable) text(out io.Writer) {
 		row("instr. per cycle", func(s StatServer) string {
 			return fmt.Sprintf("%.2f", s.PerRequest["instructions"]/s.PerRequest["cycles"])
 		})
+	}
+	if _, ok := first[Migrations]; ok {
+		// Too few to be seen in a request.
+		row("migrations in all", func(s StatServer) string { return fmt.Sprintf("%.0f", s.Total(Migrations)) })
 	}
 	console.Table(out, rows)
 	if len(missing) == 0 {

@@ -31,6 +31,8 @@ func WrkCan(w workload.Workload) error {
 	switch {
 	case w.Reconnect:
 		return fmt.Errorf("wrk cannot do %s: it never makes a connection anew by itself", w.Name)
+	case len(w.Opening) > 0:
+		return fmt.Errorf("wrk cannot do %s: it knows no WebSockets", w.Name)
 	case w.Idle > 0:
 		return fmt.Errorf("wrk cannot do %s: it has no idle connections", w.Name)
 	}

@@ -23,10 +23,7 @@ func Check(root string) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{b.checkReadmes()}
-	for _, p := range b.pages {
-		errs = append(errs, typedFigures(p)...)
-	}
+	errs := []error{b.checkMarks()}
 	files, err := repositoryFiles(root, ".md")
 	if err != nil {
 		return err
@@ -37,18 +34,20 @@ func Check(root string) error {
 			return err
 		}
 		errs = append(errs, unknownCommands(name, string(text), targets)...)
-		if !slices.ContainsFunc(b.pages, func(p *page) bool { return p.source == name }) {
-			errs = append(errs, deadLinks(root, name, string(text))...)
-		}
+		errs = append(errs, deadLinks(root, name, string(text))...)
 	}
+	for _, p := range b.pages {
+		errs = append(errs, missingOpening(p)...)
+	}
+	errs = append(errs, unnamedExercises(root, b.pages)...)
 	return errors.Join(errs...)
 }
 
 // links of Markdown, the file and the anchor apart.
 var links = regexp.MustCompile(`\]\(([^()\s#]*)(?:#([^()\s]*))?\)`)
 
-// deadLinks finds links of a text to files and headings of the repository that there are not.
-// Those of the chapters are the site's, see builder.resolve.
+// deadLinks finds links of a text to files and headings of the repository that there are not. Those
+// of a chapter have to lead somewhere on the site too, see builder.resolve.
 func deadLinks(root, name, text string) (errs []error) {
 	outsideCode(text, func(line int, text string) string {
 		for _, found := range links.FindAllStringSubmatch(text, -1) {
@@ -85,10 +84,9 @@ type typed struct {
 	text string
 }
 
-// findTyped finds figures in Markdown that are neither in code nor an include.
+// findTyped finds figures in Markdown that are neither in code nor in a mark.
 func findTyped(text string) (found []typed) {
-	outsideCode(text, func(line int, text string) string {
-		text = includeForm.ReplaceAllString(text, "")
+	outsideCode(withoutMarks(text), func(line int, text string) string {
 		for _, at := range measured.FindAllStringIndex(text, -1) {
 			// What was matched may begin and end with a character that only bounds it.
 			if f := strings.Trim(text[at[0]:at[1]], " \t\n\"'()[]*_,;:!?—–.\u00a0"); f != "" && !setting(text, at[0]+strings.Index(text[at[0]:at[1]], f), f) {
@@ -100,11 +98,40 @@ func findTyped(text string) (found []typed) {
 	return found
 }
 
-// typedFigures finds figures in a chapter that come neither from the results
-// nor from a document.
-func typedFigures(p *page) (errs []error) {
-	for _, f := range findTyped(p.text) {
-		errs = append(errs, fmt.Errorf(`%s:%d: %q is typed in: use {{figure "…"}}, or {{cite n "…"}} for what a document says`, p.source, p.firstLine+f.line-1, f.text))
+// opening is what a chapter begins with: what it is good for, how long it takes, what to do before.
+var opening = []string{"- **What you will be able to say:** ", "- **How long:** ", "- **What to have run:** "}
+
+func isChapter(p *page) bool { return path.Dir(p.source) == "docs/chapters" }
+
+// missingOpening finds a chapter, which is what has questions at its end, that does not say so under its title.
+func missingOpening(p *page) (errs []error) {
+	if !isChapter(p) || !strings.Contains(p.text, "\n## Questions\n") {
+		return nil
+	}
+	_, text, _ := strings.Cut(strings.TrimSpace(p.text), "\n\n")
+	for _, want := range opening {
+		line, rest, _ := strings.Cut(text, "\n")
+		if !strings.HasPrefix(line, want) {
+			errs = append(errs, fmt.Errorf("%s: the line %q is missing under its title", p.source, strings.TrimSpace(want)))
+			continue
+		}
+		text = rest
+	}
+	return errs
+}
+
+// unnamedExercises finds exercises to which no chapter leads.
+func unnamedExercises(root string, pages []*page) (errs []error) {
+	folders, err := filepath.Glob(filepath.Join(root, "docs", "workshop", "exercises", "[0-9]*"))
+	if err != nil {
+		return []error{err}
+	}
+	for _, folder := range folders {
+		number, _, _ := strings.Cut(strings.TrimLeft(filepath.Base(folder), "0"), "-")
+		named := regexp.MustCompile(`(?im)(?:exercises? |\bN=|^- \[?)` + number + `\b`)
+		if !slices.ContainsFunc(pages, func(p *page) bool { return isChapter(p) && named.MatchString(p.text) }) {
+			errs = append(errs, fmt.Errorf("no chapter names exercise %s", number))
+		}
 	}
 	return errs
 }

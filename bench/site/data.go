@@ -39,7 +39,7 @@ func prune(root string) error {
 	if _, err := b.build(); err != nil {
 		return fmt.Errorf("docs/data keeps every round until the pages build and make docs-readmes is called: %w", err)
 	}
-	if err := b.checkReadmes(); err != nil {
+	if err := b.checkMarks(); err != nil {
 		return err
 	}
 	for file, d := range whole {

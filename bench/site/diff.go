@@ -303,6 +303,19 @@ func hunkNames(hunks []*Hunk) []string {
 	return names
 }
 
+// text is the code of a hunk, in one line: as it is, or as it was if it is gone.
+func (h *Hunk) text() string {
+	var out []string
+	for _, r := range h.Runs {
+		if h.Change == "gone" {
+			out = append(out, r.old...)
+		} else {
+			out = append(out, r.new...)
+		}
+	}
+	return strings.Join(strings.Fields(strings.Join(out, " ")), " ")
+}
+
 func (h *Hunk) contains(text string) bool {
 	for _, r := range h.Runs {
 		if r.equal && h.Change != "same" {
@@ -317,15 +330,17 @@ func (h *Hunk) contains(text string) bool {
 	return false
 }
 
-// unexplained lists the hunks of a step that no paragraph points to.
+// plain says that there is nothing to explain: the head or a test of a stage that is shown as a whole.
+func (h *Hunk) plain() bool {
+	return h.Change == "same" && (h.Name == "package" || h.Name == "imports" || strings.HasSuffix(h.File, "_test.go"))
+}
+
+// unexplained lists the hunks of a step, or of a whole stage, that no paragraph points to.
 func (s *Step) unexplained() []string {
 	var out []string
-	if s.From == "" {
-		return nil
-	}
 	for _, f := range s.Files {
 		for _, h := range f.Hunks {
-			if len(h.explained) == 0 {
+			if len(h.explained) == 0 && !h.plain() {
 				out = append(out, fmt.Sprintf("{{hunk %q %q}} (%s)", h.File, h.Name, h.Change))
 			}
 		}

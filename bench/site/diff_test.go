@@ -129,3 +129,19 @@ func TestFindHunk(t *testing.T) {
 	_, err = step.find("a.go", "func ")
 	require.ErrorContains(t, err, "fits 3 hunks of a.go")
 }
+
+// Of a stage that is shown as a whole, every declaration is met.
+func TestUnexplained(t *testing.T) {
+	stage, err := wholeStage(root, "stage0-naive")
+	require.NoError(t, err)
+	const timedOut = `{{hunk "conn.go" "conn.timedOut"}} (same)`
+	missing := stage.unexplained()
+	require.Contains(t, missing, timedOut)
+	for _, m := range missing {
+		require.NotRegexp(t, `"package"|"imports"|_test\.go`, m)
+	}
+	h, err := stage.find("conn.go", "conn.timedOut")
+	require.NoError(t, err)
+	h.explained = append(h.explained, "here")
+	require.NotContains(t, stage.unexplained(), timedOut)
+}

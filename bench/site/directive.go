@@ -6,44 +6,36 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
-// An include is a name and arguments in double braces: {{figure "hello.stage1.qps"}}.
-var includeForm = regexp.MustCompile(`\{\{\s*([a-z]+)((?:\s+(?:"(?:[^"\\]|\\.)*"|[0-9]+))*)\s*\}\}`)
-var argumentForm = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[0-9]+`)
-
-// expand replaces the includes of a page. What goes wrong is gathered in
-// b.errs, so that one build tells all.
+// expand replaces the marks of a page. What goes wrong is gathered in b.errs,
+// so that one build tells all.
 func (b *builder) expand(p *page, text string) string {
-	return outsideCode(text, func(line int, text string) string {
-		fail := func(format string, args ...any) {
-			b.fail("%s:%d: %w", p.source, p.firstLine+line-1, fmt.Errorf(format, args...))
+	fail := func(line int, format string, args ...any) {
+		b.fail("%s:%d: %w", p.source, p.firstLine+line-1, fmt.Errorf(format, args...))
+	}
+	outsideCode(withoutMarks(text), func(line int, part string) string {
+		if i := strings.Index(part, "{{"); i >= 0 {
+			fail(line, "%q is no include", part[i:min(len(part), i+40)])
 		}
-		text = includeForm.ReplaceAllStringFunc(text, func(found string) string {
-			parts := includeForm.FindStringSubmatch(found)
-			args := argumentForm.FindAllString(parts[2], -1)
-			for i, a := range args {
-				if unquoted, err := strconv.Unquote(a); err == nil { // a number is as it is
-					args[i] = unquoted
-				}
-			}
-			out, err := b.include(p, parts[1], args)
-			if err != nil {
-				fail("%w", err)
-			}
-			return out
-		})
-		if i := strings.Index(text, "{{"); i >= 0 {
-			fail("%q is no include", text[i:min(len(text), i+40)])
+		return part
+	})
+	return replaceMarks(text, func(line int, found string) string {
+		if plainLink(p, found) {
+			return found
 		}
-		return text
+		out, err := b.include(p, parseMark(found))
+		if err != nil {
+			fail(line, "%w", err)
+		}
+		return out
 	})
 }
 
-// include makes the HTML of one include. docs/README.md lists them all.
-func (b *builder) include(p *page, name string, args []string) (string, error) {
+// include makes the HTML of one mark. docs/README.md lists them all.
+func (b *builder) include(p *page, m mark) (string, error) {
+	name, args := m.name, m.args
 	made, known := map[string]struct {
 		least, most int // arguments
 		html        func() (string, error)
@@ -60,7 +52,7 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"hunk":        {2, 12, func() (string, error) { return b.pointToHunks(p, args[0], args[1:]) }},
 		"diagram":     {2, 2, func() (string, error) { return b.diagram(args[0], args[1]) }},
 		"man":         {1, 1, func() (string, error) { return manual(args[0]) }},
-		"test":        {1, 1, func() (string, error) { return b.tests.name(args[0]) }},
+		"test":        {1, 1, func() (string, error) { return b.test(args[0]) }},
 		"counters":    {2, 9, func() (string, error) { return b.countersTable(args[0], args[1:]) }},
 		"result":      {1, 1, func() (string, error) { return b.resultTable(args[0]) }},
 		"ablation":    {1, 1, func() (string, error) { return b.ablationTable(args[0]) }},
@@ -71,6 +63,8 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 		"peers":       {2, 9, func() (string, error) { return b.peersTable(args[0], args[1:]) }},
 		"rate":        {0, 0, b.rateTable},
 		"network":     {0, 0, b.networkTable},
+		"events":      {0, 0, b.eventsTable},
+		"pin":         {0, 0, b.pinTable},
 		"machines":    {0, 0, b.machinesTable},
 		"lab":         {1, 1, func() (string, error) { return b.labTable(args[0]) }},
 		"predicted":   {2, 2, func() (string, error) { return b.predictedTable(args[0], args[1]) }},
@@ -85,14 +79,14 @@ func (b *builder) include(p *page, name string, args []string) (string, error) {
 	case !known:
 		return "", fmt.Errorf("there is no include %q", name)
 	case len(args) < made.least || len(args) > made.most:
-		return "", fmt.Errorf("{{%s}} takes %d to %d arguments, not %d", name, made.least, made.most, len(args))
+		return "", fmt.Errorf("%s takes %d to %d arguments, not %d", name, made.least, made.most, len(args))
 	}
 	return made.html()
 }
 
 // pointToHunks writes the marks that lead from a paragraph to what it explains.
 func (b *builder) pointToHunks(p *page, file string, anchors []string) (string, error) {
-	if p.step == nil {
+	if p == nil || p.step == nil {
 		return "", fmt.Errorf("this page has no diff: it needs step: or stage: at its top")
 	}
 	var out strings.Builder
@@ -118,8 +112,8 @@ func (b *builder) diagram(name, caption string) (string, error) {
 	var lines []string
 	for line := range strings.Lines(string(svg)) {
 		// An empty line would end the HTML block in Markdown, and so would an indented one
-		// begin code.
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "<?xml") {
+		// begin code. The page has the colours itself.
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "<?xml") && line != pictureStyle {
 			lines = append(lines, line)
 		}
 	}
@@ -132,9 +126,13 @@ var manualPage = regexp.MustCompile(`^([a-z0-9_]+)\(([1-8])\)$`)
 
 // manual links to a page of the Linux manual, by name and section.
 func manual(name string) (string, error) {
-	parts := manualPage.FindStringSubmatch(name)
-	if parts == nil {
+	if !manualPage.MatchString(name) {
 		return "", fmt.Errorf("%q is no name of a manual page, such as epoll(7)", name)
 	}
-	return fmt.Sprintf(`<a class="man" href="https://man7.org/linux/man-pages/man%s/%s.%s.html">%s</a>`, parts[2], parts[1], parts[2], name), nil
+	return fmt.Sprintf(`<a class="man" href="%s">%s</a>`, manualAddress(name), name), nil
+}
+
+// manualAddress is where a page of the manual can be read.
+func manualAddress(name string) string {
+	return manualPage.ReplaceAllString(name, "https://man7.org/linux/man-pages/man$2/$1.$2.html")
 }

@@ -22,8 +22,20 @@ var gains = []struct {
 	{"unrolling", "code.loops.unchecked", 1, 1.05},
 }
 
-// gainsPicture draws the documents' ranges, and our gains with their intervals, on a logarithmic scale.
+// What is said of the picture, in its place and below it.
+const (
+	gainsAbout   = "The documents' order of gains at the level of code, and ours"
+	gainsCaption = "How many times as fast: the documents' range (box), and what one example of the lab about code gave (dot, with its interval). The scale doubles from line to line."
+)
+
+// gainsPicture is gainsSVG in a page.
 func (b *builder) gainsPicture() (string, error) {
+	svg, err := b.gainsSVG()
+	return fmt.Sprintf("<figure class=\"diagram\">\n%s<figcaption>%s</figcaption></figure>", svg, gainsCaption), err
+}
+
+// gainsSVG draws the documents' ranges, and our gains with their intervals, on a logarithmic scale.
+func (b *builder) gainsSVG() (string, error) {
 	const left, width, step, least, most = 110.0, 560.0, 34.0, 0.5, 32.0
 	x := func(gain float64) float64 {
 		gain = math.Max(least, math.Min(most, gain))
@@ -51,7 +63,6 @@ func (b *builder) gainsPicture() (string, error) {
 		}
 		fmt.Fprintf(&out, `<circle cx="%.1f" cy="%.0f" r="6" fill="var(--accent)"/></g>`+"\n", x(gain), y)
 	}
-	return fmt.Sprintf("<figure class=\"diagram\">\n<svg viewBox=\"0 0 700 %.0f\" role=\"img\" aria-label=\"%s\">\n%s</svg>\n<figcaption>%s</figcaption></figure>",
-		bottom+14, html.EscapeString(strings.TrimSpace(said.String())), out.String(),
-		"How many times as fast: the documents' range (box), and what one example of the lab about code gave (dot, with its interval). The scale doubles from line to line."), nil
+	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 700 %.0f\" font-family=\"system-ui, sans-serif\" role=\"img\" aria-label=\"%s\">\n%s</svg>\n",
+		bottom+14, html.EscapeString(strings.TrimSpace(said.String())), out.String()), nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,6 +33,24 @@ var markdown = goldmark.New(
 	goldmark.WithRendererOptions(rendererhtml.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(codeBlocks{}, 100))),
 )
 
+// headingIDs gives the headings of a page the anchors that GitHub gives them, so that a link to one
+// works in both places.
+type headingIDs map[string]bool
+
+// Generate implements parser.IDs.
+func (h headingIDs) Generate(heading []byte, _ ast.NodeKind) []byte {
+	base := slug(strings.TrimSpace(string(heading)))
+	id := base
+	for n := 1; h[id]; n++ {
+		id = fmt.Sprintf("%s-%d", base, n)
+	}
+	h[id] = true
+	return []byte(id)
+}
+
+// Put implements parser.IDs.
+func (h headingIDs) Put(id []byte) { h[string(id)] = true }
+
 // codeBlocks writes fenced blocks in colour.
 type codeBlocks struct{}
 
@@ -53,10 +72,13 @@ func (codeBlocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	})
 }
 
-// render turns a page's Markdown into HTML, and notes its sections.
-func (b *builder) render(p *page) {
-	source := []byte(b.expand(p, p.text))
-	document := markdown.Parser().Parse(text.NewReader(source))
+// tag is one of HTML.
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// render turns Markdown with HTML in the place of marks into a page, and notes its sections.
+func (b *builder) render(p *page, expanded string) {
+	source := []byte(expanded)
+	document := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(headingIDs{}))))
 	current := section{heading: p.Title}
 	var words strings.Builder
 	end := func() {
@@ -80,6 +102,18 @@ func (b *builder) render(p *page) {
 				current = section{id: string(name), heading: plain(n, source)}
 			}
 			return ast.WalkSkipChildren, nil
+		case *ast.Paragraph:
+			// A term of the glossary is found like a heading.
+			if term, ok := n.FirstChild().(*ast.Emphasis); ok && term.Level == 2 && p.source == glossaryPage {
+				end()
+				current = section{heading: strings.TrimSuffix(plain(term, source), ".")}
+				current.id = slug(current.heading)
+				n.SetAttributeString("id", []byte(current.id))
+			}
+		case *ast.HTMLBlock: // tables and questions; the frames of a flame graph say nothing alone
+			if block := strings.TrimSpace(string(n.Lines().Value(source))); !strings.HasPrefix(block, "<figure") {
+				words.WriteString(html.UnescapeString(tag.ReplaceAllString(block, " ")) + " ")
+			}
 		case *ast.Link:
 			n.Destination = []byte(b.resolve(p, string(n.Destination)))
 		case *ast.Text:
@@ -100,6 +134,9 @@ func (b *builder) render(p *page) {
 	body := strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>").Replace(out.String())
 	p.body = template.HTML(body)
 }
+
+// glossaryPage explains terms, a paragraph each that begins with the term.
+const glossaryPage = "docs/chapters/glossary.md"
 
 // plain is a node's text.
 func plain(n ast.Node, source []byte) string {
@@ -125,8 +162,9 @@ func (b *builder) resolve(p *page, to string) string {
 		return to // checkLinks looks at those within the site
 	}
 	file := path.Join(path.Dir(p.source), u.Path)
+	up := strings.Repeat("../", strings.Count(p.out, "/"))
 	if i := slices.IndexFunc(b.pages, func(x *page) bool { return x.source == file }); i >= 0 {
-		u.Path = b.pages[i].out
+		u.Path = up + b.pages[i].out
 		return u.String()
 	}
 	if info, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file))); err == nil && info.IsDir() {
@@ -138,10 +176,13 @@ func (b *builder) resolve(p *page, to string) string {
 		return ""
 	}
 	b.sources[file] = true
-	if line > 0 {
-		return fmt.Sprintf("%s#L%d", sourceName(file), line)
+	switch {
+	case u.Fragment == "":
+		return up + sourceName(file)
+	case path.Ext(file) == ".md": // which is a page, with the same anchors
+		return up + sourceName(file) + "#" + u.Fragment
 	}
-	return sourceName(file)
+	return fmt.Sprintf("%s%s#L%d", up, sourceName(file), line)
 }
 
 // chapterList is the list of all chapters, for the first page.

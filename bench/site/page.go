@@ -1,8 +1,8 @@
 // Package site builds the documentation: chapters beside the diffs that they
 // explain, into one folder of plain files that needs no network.
 //
-// The text is Markdown with a few includes in double braces (docs/README.md
-// lists them). Figures come from the results files in docs/data, diffs from the
+// The text is Markdown with marks that the site fills in (docs/README.md lists
+// them). Figures come from the results files in docs/data, diffs from the
 // stage folders, and a build fails when either does not have what a chapter
 // refers to.
 //
@@ -10,8 +10,6 @@
 package site
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"html"
@@ -79,16 +77,21 @@ func readPages(root string) ([]*page, error) {
 	return pages, nil
 }
 
+// pageForm is what makes a file a page: properties in a comment at its top, or between lines of
+// hyphens, as they are usually written. WriteMarks makes the comment, which no reader sees.
+var pageForm = regexp.MustCompile(`^(?:---|<!--)\n((?s:.*?))\n(?:---|-->)\n`)
+
 func readPage(root, name string) (*page, error) {
 	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 	if err != nil {
 		return nil, err
 	}
-	properties, text, ok := strings.Cut(strings.TrimPrefix(string(b), "---\n"), "\n---\n")
-	if !ok || !bytes.HasPrefix(b, []byte("---\n")) {
+	head := pageForm.FindStringSubmatch(string(b))
+	if head == nil {
 		return nil, nil
 	}
-	p := &page{source: name, text: text}
+	properties := head[1]
+	p := &page{source: name, text: string(b)[len(head[0]):]}
 	p.firstLine = strings.Count(properties, "\n") + 4
 	if err := decodeYAML(name, []byte(properties), p); err != nil {
 		return nil, err
@@ -174,13 +177,18 @@ func (b *builder) build() (*Site, error) {
 		if err := b.prepare(p); err != nil {
 			return nil, err
 		}
-		b.render(p)
+		b.render(p, b.expand(p, p.text))
 	}
 	for _, p := range b.pages {
 		if p.step != nil {
 			if missing := p.step.unexplained(); len(missing) > 0 {
-				b.fail("%s: no paragraph explains these hunks of the step to %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
+				b.fail("%s: no paragraph explains these hunks of %s:\n  %s", p.source, p.step.To, strings.Join(missing, "\n  "))
 			}
+		}
+	}
+	for _, p := range b.documents.Published {
+		if !p.cited {
+			b.fail("no page quotes what the documents say of this: %s (%s)", p.Figure, p.What)
 		}
 	}
 	if err := b.write(site); err != nil {
@@ -219,18 +227,27 @@ func (b *builder) checkLinks(site *Site) {
 			ids[name][html.UnescapeString(string(found[1]))] = true
 		}
 	}
-	for _, p := range b.pages {
-		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[p.out]), -1) {
+	for _, name := range slices.Sorted(maps.Keys(site.Files)) {
+		if path.Ext(name) != ".html" {
+			continue
+		}
+		for _, found := range hrefForm.FindAllStringSubmatch(string(site.Files[name]), -1) {
 			to, err := url.Parse(html.UnescapeString(found[1]))
 			place, placeErr := url.PathUnescape(html.UnescapeString(found[2]))
+			if err != nil || placeErr != nil {
+				b.fail("%s: %q is no address", name, found[0])
+				continue
+			}
+			file := name
+			if to.Path != "" {
+				file = path.Join(path.Dir(name), to.Path)
+			}
 			switch {
-			case err != nil || placeErr != nil:
-				b.fail("%s: %q is no address", p.source, found[0])
 			case to.Scheme != "" || to.Host != "":
-			case site.Files[cmp.Or(to.Path, p.out)] == nil:
-				b.fail("%s: a link leads to %s, which is not there", p.source, to.Path)
-			case place != "" && !ids[cmp.Or(to.Path, p.out)][place]:
-				b.fail("%s: a link leads to %s#%s, which has no such place", p.source, to.Path, place)
+			case site.Files[file] == nil:
+				b.fail("%s: a link leads to %s, which is not there", name, to.Path)
+			case place != "" && !ids[file][place]:
+				b.fail("%s: a link leads to %s#%s, which has no such place", name, to.Path, place)
 			}
 		}
 	}
@@ -260,12 +277,19 @@ func (b *builder) write(site *Site) error {
 		}
 		site.Files[p.out] = content
 	}
-	for _, file := range slices.Sorted(maps.Keys(b.sources)) {
-		content, err := b.sourcePage(file)
-		if err != nil {
-			return err
+	for more := true; more; { // a source page may link to others
+		more = false
+		for _, file := range slices.Sorted(maps.Keys(b.sources)) {
+			name := sourceName(file)
+			if site.Files[name] != nil {
+				continue
+			}
+			content, err := b.sourcePage(file)
+			if err != nil {
+				return err
+			}
+			site.Files[name], more = content, true
 		}
-		site.Files[sourceName(file)] = content
 	}
 	site.Files["search.js"] = b.searchIndex()
 	for _, name := range []string{"site.css", "site.js"} {
@@ -290,13 +314,21 @@ func sourceName(file string) string {
 	return "source/" + strings.Join(parts, "/") + ".html"
 }
 
-// sourcePage shows a file of the repository that a chapter links to.
+// sourcePage shows a file of the repository that a page links to: Markdown as a page, all else as a
+// listing.
 func (b *builder) sourcePage(file string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(b.root, filepath.FromSlash(file)))
 	if err != nil {
 		return nil, err
 	}
-	language := map[string]string{".go": "go", ".md": "markdown", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
+	v := view{Title: file, Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/"))}
+	if path.Ext(file) == ".md" {
+		p := &page{source: file, out: sourceName(file), Title: file}
+		b.render(p, string(text))
+		v.Body = p.body
+		return v.page()
+	}
+	language := map[string]string{".go": "go", ".yaml": "yaml", ".json": "json", ".c": "c"}[path.Ext(file)]
 	if path.Base(file) == "Makefile" {
 		language = "make"
 	}
@@ -306,10 +338,7 @@ func (b *builder) sourcePage(file string) ([]byte, error) {
 		fmt.Fprintf(&out, `<div class="l" id="L%d"><span class="no">%d</span><code>%s</code></div>`, i+1, i+1, line)
 	}
 	out.WriteString("</div>")
-	v := view{
-		Title: file, Body: template.HTML("<h1>" + html.EscapeString(file) + "</h1>" + out.String()),
-		Site: b.chapters(nil), Rungs: b.rungs(nil), Up: strings.Repeat("../", strings.Count(sourceName(file), "/")), Listing: true,
-	}
+	v.Body, v.Listing = template.HTML("<h1>"+html.EscapeString(file)+"</h1>"+out.String()), true
 	return v.page()
 }
 

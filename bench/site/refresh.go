@@ -29,7 +29,7 @@ type Refresh struct {
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, ablationName, summitName, elsewhereName, "profiles", labsName}
+var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, ablationName, summitName, elsewhereName, eventsName, pinName, "profiles", labsName}
 
 // peersWorkloads are those on which chapter 9 shows stage5 and the summit beside other servers.
 const peersWorkloads = "hello,pipelined,browser,json,body64k,churn"
@@ -51,9 +51,9 @@ func (r *Refresh) Run(ctx context.Context, root, command string) error {
 			return fmt.Errorf("cannot measure %s: %w", part, err)
 		}
 	}
-	changed, err := UpdateReadmes(root)
+	changed, err := WriteMarks(root)
 	if len(changed) > 0 {
-		fmt.Fprintf(r.Out, "new figures in %s\n", strings.Join(changed, ", "))
+		fmt.Fprintf(r.Out, "written anew: %s\n", strings.Join(changed, ", "))
 	}
 	return err
 }
@@ -89,6 +89,10 @@ func (r *refreshing) part(name string) error {
 			return err
 		}
 		return r.ablation(a, name+".json")
+	case eventsName:
+		return r.events()
+	case pinName:
+		return r.pin()
 	case "profiles":
 		return r.profiles()
 	case labsName:

@@ -3,6 +3,7 @@ package site
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -46,6 +47,15 @@ func TestBuild(t *testing.T) {
 // every command there is.
 func TestCheck(t *testing.T) { require.NoError(t, Check(root)) }
 
+// marksOf are the names of the marks in a text.
+func marksOf(text string) (names []string) {
+	replaceMarks(text, func(_ int, found string) string {
+		names = append(names, parseMark(found).name)
+		return found
+	})
+	return names
+}
+
 // The chapters about a step are alike, so that a reader knows where to look.
 func TestStepChaptersHaveTheSameParts(t *testing.T) {
 	pages, err := readPages(root)
@@ -68,14 +78,11 @@ func TestStepChaptersHaveTheSameParts(t *testing.T) {
 		}
 		require.Equal(t, want, have, p.source)
 		require.GreaterOrEqual(t, strings.Count(p.text, "<details><summary>"), 4, "%s: questions", p.source)
-		require.Contains(t, p.text, "{{diagram ", p.source)
-		require.Contains(t, p.text, "{{flame ", p.source)
-		require.Contains(t, p.text, "{{test ", p.source)
-		require.Contains(t, p.text, "{{man ", p.source)
+		require.Subset(t, marksOf(p.text), []string{"diagram", "flame", "hunk", "test", "man"}, p.source)
 		traps := p.text[strings.Index(p.text, "## Traps"):strings.Index(p.text, "## Questions")]
 		for line := range strings.Lines(traps) {
 			if strings.HasPrefix(line, "- ") {
-				require.Contains(t, line, "{{test ", "%s: which test catches this?", p.source)
+				require.Contains(t, marksOf(line), "test", "%s: which test catches this? %s", p.source, line)
 			}
 		}
 	}
@@ -88,9 +95,10 @@ type runBlock struct {
 	line     int
 	language string
 	code     string
+	prints   string // what the text says that it prints; "" if it does not say
 }
 
-var runFence = regexp.MustCompile("(?ms)^```(sh|go) run$\n(.*?)^```$")
+var runFence = regexp.MustCompile("(?ms)^```(sh|go) run$\n(.*?)^```$(?:\n\nIt prints\n\n```text\n(.*?)^```$)?")
 
 // runBlocks are all code blocks of the documentation that are marked to be run.
 func runBlocks(root string) ([]runBlock, error) {
@@ -109,6 +117,9 @@ func runBlocks(root string) ([]runBlock, error) {
 				file: name, line: strings.Count(string(b[:at[0]]), "\n") + 1,
 				language: string(b[at[2]:at[3]]), code: string(b[at[4]:at[5]]),
 			})
+			if at[6] >= 0 {
+				out[len(out)-1].prints = string(b[at[6]:at[7]])
+			}
 		}
 	}
 	return out, nil
@@ -140,8 +151,45 @@ func TestRunBlocks(t *testing.T) {
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s:%d:\n%s", b.file, b.line, out)
 			require.NotEmpty(t, out, "%s:%d prints nothing", b.file, b.line)
+			if b.prints != "" {
+				require.Equal(t, b.prints, string(out), "%s:%d", b.file, b.line)
+			}
 		})
 	}
+}
+
+// Search finds code and tables by what stands in them, and a term of the glossary where it is explained.
+func TestSearchIndex(t *testing.T) {
+	site, err := Build(root)
+	require.NoError(t, err)
+	var index []struct{ P, U, H, T string }
+	script := strings.TrimSuffix(strings.TrimPrefix(string(site.Files["search.js"]), "window.searchIndex = "), ";\n")
+	require.NoError(t, json.Unmarshal([]byte(script), &index))
+	found := func(href, text string) bool {
+		for _, e := range index {
+			if e.U == href && strings.Contains(e.T, text) {
+				return true
+			}
+		}
+		return false
+	}
+	require.True(t, found("2-conn-timer.html#d-idle.go-conn.setTimer", "func (c *conn) setTimer("), "code")
+	require.True(t, found("2-conn-timer.html#what-it-brought", "to the one before"), "a table")
+	require.True(t, found("2-conn-timer.html#questions", "In the documents it is an atomic"), "a question")
+	require.True(t, found("glossary.html#accept", "a finished handshake"), "a term")
+	require.Contains(t, string(site.Files["glossary.html"]), `<p id="accept"><strong>Accept.</strong>`)
+}
+
+// A dead anchor is told, also on a page that a chapter only links to.
+func TestCheckLinks(t *testing.T) {
+	b := &builder{}
+	b.checkLinks(&Site{Files: map[string][]byte{
+		"a.html":        []byte(`<h2 id="here"></h2><a href="source/b.html#there">b</a> <a href="#here">a</a> <a href="https://example.org/#x">c</a>`),
+		"source/b.html": []byte(`<h2 id="there"></h2><a href="../a.html#here">a</a> <a href="../a.html#gone">a</a> <a href="a.html">a</a>`),
+	}})
+	require.Len(t, b.errs, 2)
+	require.ErrorContains(t, b.errs[0], "source/b.html: a link leads to ../a.html#gone, which has no such place")
+	require.ErrorContains(t, b.errs[1], "source/b.html: a link leads to a.html, which is not there")
 }
 
 func TestWrite(t *testing.T) {
@@ -203,15 +251,19 @@ func TestDiagrams(t *testing.T) {
 	pages, err := readPages(root)
 	require.NoError(t, err)
 	for _, p := range pages {
-		for _, found := range regexp.MustCompile(`\{\{diagram "([^"]+)"`).FindAllStringSubmatch(p.text, -1) {
-			used[found[1]] = true
-		}
+		replaceMarks(p.text, func(_ int, found string) string {
+			if m := parseMark(found); m.name == "diagram" {
+				used[m.args[0]] = true
+			}
+			return found
+		})
 	}
 	colours := regexp.MustCompile(`^(?:currentColor|none|var\(--[a-z-]+, #[0-9a-f]{3,6}\)|url\(#[a-z]+\))$`)
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.True(t, used[strings.TrimSuffix(filepath.Base(file), ".svg")], "no chapter shows %s", file)
+		require.Contains(t, string(b), "\n  "+pictureStyle+"\n", "%s: its colours where it is an image", file)
 		decoder := xml.NewDecoder(strings.NewReader(string(b)))
 		for {
 			token, err := decoder.Token()

@@ -45,7 +45,7 @@ var shownCounters = []struct{ counter, name string }{
 	{"reads", "recvfrom(2)"}, {"writes", "sendto(2), sendmsg(2)"}, {"epoll_waits", "epoll_wait(2)"}, {"epoll_ctls", "epoll_ctl(2)"},
 	{"timerfd_settimes", "timerfd_settime(2)"}, {"eventfd_writes", "write(2) to an eventfd"}, {"calls", "all system calls"},
 	{"handoffs", "hand-offs to another thread"}, {"heap_objects_allocated", "heap objects allocated"}, {"heap_bytes_allocated", "heap bytes allocated"},
-	{"body_bytes_copied", "body bytes copied"},
+	{"body_bytes_copied", "body bytes copied"}, {"generator_waits", "waits of the generator, each ended by a wake-up"},
 }
 
 // countersTable shows what a request costs in calls, server beside server.
@@ -106,6 +106,9 @@ func (b *builder) resultTable(stage string) (string, error) {
 		add("server CPU per request", workload, "cpu", "cpu")
 	}
 	throughputAndCPU("hello")
+	before, _ := b.results.documents[0].Row(b.stages[i-1], "hello")
+	after, _ := b.results.documents[0].Row(b.stages[i], "hello")
+	g.row("busy: server, generator, hello", busy(before), busy(after), "", "")
 	add("median latency", "hello", "p50", "p50")
 	add("99th percentile", "hello", "p99", "p99")
 	for _, t := range b.results.documents[0].Ratios {

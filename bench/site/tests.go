@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"fmt"
 	"html"
 	"os"
@@ -11,7 +12,13 @@ import (
 
 // testNames are the tests that a chapter may name: the suite's cases and
 // behaviours, and Go's test functions.
-type testNames map[string]string // to the file, from the root
+type testNames map[string]testPlace
+
+// testPlace is where a test stands.
+type testPlace struct {
+	file string // from the root
+	line int    // from 1
+}
 
 var (
 	goTest    = regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
@@ -38,9 +45,10 @@ func readTests(root string) (testNames, error) {
 			if (form == suiteCase) != cases || (form == suiteName || form == suiteKey) && !suite {
 				continue
 			}
-			for _, found := range form.FindAllSubmatch(b, -1) {
-				if text := strings.TrimSpace(string(found[1])); names[text] == "" {
-					names[text] = file
+			for _, at := range form.FindAllSubmatchIndex(b, -1) {
+				text := strings.TrimSpace(string(b[at[2]:at[3]]))
+				if _, known := names[text]; !known {
+					names[text] = testPlace{file, bytes.Count(b[:at[2]], []byte("\n")) + 1}
 				}
 			}
 		}
@@ -48,11 +56,12 @@ func readTests(root string) (testNames, error) {
 	return names, err
 }
 
-// name writes the name of a test, if there is such a test.
-func (t testNames) name(name string) (string, error) {
-	file, ok := t[name]
+// test links to a test, if there is such a test.
+func (b *builder) test(name string) (string, error) {
+	at, ok := b.tests[name]
 	if !ok {
 		return "", fmt.Errorf("there is no test called %q", name)
 	}
-	return fmt.Sprintf(`<span class="test" title="%s">%s</span>`, html.EscapeString(file), html.EscapeString(name)), nil
+	b.sources[at.file] = true
+	return fmt.Sprintf(`<a class="test" href="%s#L%d" title="%s">%s</a>`, sourceName(at.file), at.line, html.EscapeString(at.file), html.EscapeString(name)), nil
 }

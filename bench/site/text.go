@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -118,29 +119,41 @@ func codeOf(text string) (all []string) {
 
 var (
 	headingForm = regexp.MustCompile(`^#{1,6} +(.*?)(?: +#+)?\s*$`)
+	anchorForm  = regexp.MustCompile(`<a id="([^"]+)">`)
 	linkForm    = regexp.MustCompile(`\[([^\[\]]*)\]\([^()]*\)`)
 )
 
+// slug is the anchor that GitHub gives a heading, if no other one before it has the same.
+func slug(heading string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c == ' ':
+			return '-'
+		case c == '-', c == '_', unicode.IsLetter(c), unicode.IsDigit(c):
+			return unicode.ToLower(c)
+		}
+		return -1
+	}, linkForm.ReplaceAllString(heading, "$1"))
+}
+
 // headings are the lines, from 1, on which the headings of Markdown stand, by the anchors that
-// GitHub gives them.
+// GitHub gives them, and those of anchors that it has itself.
 func headings(text string) map[string]int {
 	anchors := map[string]int{}
 	number := 0
 	for line, fenced := range lines(text) {
 		number++
-		found := headingForm.FindStringSubmatch(line)
-		if fenced || found == nil {
+		if fenced {
 			continue
 		}
-		anchor := strings.Map(func(c rune) rune {
-			switch {
-			case c == ' ':
-				return '-'
-			case c == '-', c == '_', unicode.IsLetter(c), unicode.IsDigit(c):
-				return unicode.ToLower(c)
-			}
-			return -1
-		}, linkForm.ReplaceAllString(found[1], "$1"))
+		for _, id := range anchorForm.FindAllStringSubmatch(line, -1) {
+			anchors[id[1]] = number
+		}
+		found := headingForm.FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		anchor := slug(found[1])
 		for base, n := anchor, 1; anchors[anchor] > 0; n++ {
 			anchor = fmt.Sprintf("%s-%d", base, n)
 		}
@@ -149,10 +162,10 @@ func headings(text string) map[string]int {
 	return anchors
 }
 
-var lineAnchor = regexp.MustCompile(`^L([1-9]\d*)$`)
+var lineAnchor = regexp.MustCompile(`^L([1-9]\d*)(?:-L([1-9]\d*))?$`)
 
-// place finds what a link to a file of the repository means: a heading of Markdown or a line, as in
-// "L12". The file is given from the root. ok is false if there is no such file or place; line is 0
+// place finds what a link to a file of the repository means: a heading of Markdown, a line, as in
+// "L12", or some lines, as in "L12-L20", of which it answers the first. The file is given from the root. ok is false if there is no such file or place; line is 0
 // without an anchor.
 func place(root, file, anchor string) (line int, ok bool) {
 	path := filepath.Join(root, filepath.FromSlash(file))
@@ -174,8 +187,12 @@ func place(root, file, anchor string) (line int, ok bool) {
 		return line, ok
 	}
 	if found := lineAnchor.FindStringSubmatch(anchor); found != nil {
-		_, err := fmt.Sscan(found[1], &line)
-		return line, err == nil && line <= strings.Count(string(b), "\n")
+		line, err = strconv.Atoi(found[1])
+		last := line
+		if err == nil && found[2] != "" {
+			last, err = strconv.Atoi(found[2])
+		}
+		return line, err == nil && line <= last && last <= strings.Count(string(b), "\n")
 	}
 	return 0, false
 }

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,13 +38,13 @@ func TestTypedFigures(t *testing.T) {
 		"an i7-11700K":                                   "",
 		"stage3 has 6 files":                             "",
 	} {
-		errs := typedFigures(&page{source: "x.md", text: text})
+		found := findTyped(text)
 		if want == "" {
-			require.Empty(t, errs, text)
+			require.Empty(t, found, text)
 			continue
 		}
-		require.NotEmpty(t, errs, text)
-		require.ErrorContains(t, errs[0], `"`+want+`" is typed in`)
+		require.NotEmpty(t, found, text)
+		require.Equal(t, want, found[0].text)
 	}
 }
 
@@ -54,29 +55,107 @@ func TestReadmeFigures(t *testing.T) {
 	files, err := readmeFiles(root)
 	require.NoError(t, err)
 	require.Len(t, files, 1+len(b.stages))
-	right, err := b.results.plain("hello.stage1/stage0.ratio")
+	ratio, err := b.figure("hello.stage1/stage0.ratio")
 	require.NoError(t, err)
+	right := ratio.text
 	require.Regexp(t, `^\d+\.\d\d \[\d+\.\d\d–\d+\.\d\d\]$`, right)
 
 	stale := "It is <!--figure hello.stage1/stage0.ratio-->9.99<!--/--> of it, <!--cite 1,4 27 K-->28 K<!--/--> there."
-	text, err := b.readme("x.md", stale)
+	text, err := b.marked("x.md", nil, stale)
 	require.NoError(t, err)
-	require.Equal(t, "It is <!--figure hello.stage1/stage0.ratio-->"+right+"<!--/--> of it, <!--cite 1,4 27 K-->27 K<!--/--> there.", text)
-	again, err := b.readme("x.md", text)
+	require.Equal(t, "It is <!--figure hello.stage1/stage0.ratio-->"+right+"<!--/--> of it, <!--cite 1,4 27 K-->27 K<sup>[1,4]</sup><!--/--> there.", text)
+	again, err := b.marked("x.md", nil, text)
 	require.NoError(t, err)
 	require.Equal(t, text, again)
 
 	for text, want := range map[string]string{
-		"<!--figure hello.stage9.qps--><!--/-->": "x.md: figure \"hello.stage9.qps\"",
+		"<!--figure hello.stage9.qps--><!--/-->": "x.md:1: figure \"hello.stage9.qps\"",
 		"<!--cite 2 27,493--><!--/-->":           `document 2 gives no figure "27,493"`,
-		"<!--cite often 27,493--><!--/-->":       "want the numbers of documents",
+		"\n<!--cite often 27,493--><!--/-->":     "x.md:2: cite: want the numbers of documents",
+		`{{hunk "idle.go" "conn.setTimer"}}`:     "a page with step:",
 	} {
-		_, err := b.readme("x.md", text)
+		_, err := b.marked("x.md", nil, text)
 		require.ErrorContains(t, err, want)
 	}
 	table, err := b.ladderTable()
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(table, "| 5 speculative-read |"))
+}
+
+// What is written in short becomes the mark, and what every mark holds is written anew.
+func TestMarks(t *testing.T) {
+	b, err := newBuilder(root)
+	require.NoError(t, err)
+	p := &page{source: "docs/chapters/x.md", Step: "stage2"}
+	require.NoError(t, b.prepare(p))
+	figure, err := b.figure("hello.stage1.qps")
+	require.NoError(t, err)
+	value := figure.text
+	hunk, err := p.step.find("idle.go", "conn.setTimer")
+	require.NoError(t, err)
+	folder, first, last := p.step.place(hunk)
+	require.Equal(t, "stage2-conn-timer", folder)
+	source, err := os.ReadFile(filepath.Join(root, folder, "idle.go"))
+	require.NoError(t, err)
+	shown := strings.Join(strings.Split(string(source), "\n")[first-1:last], "\n")
+	require.Contains(t, shown, "\nfunc (c *conn) setTimer(")
+	require.True(t, strings.HasSuffix(shown, "\n}"), shown)
+	link := fmt.Sprintf("[idle.go `conn.setTimer`](../../stage2-conn-timer/idle.go#L%d-L%d)", first, last)
+
+	for short, want := range map[string]string{
+		`so {{figure "hello.stage1.qps"}}.`:                      "so <!--figure hello.stage1.qps-->" + value + "<!--/-->.",
+		"`{{figure \"x\"}}` in code":                             "`{{figure \"x\"}}` in code",
+		"```\n{{figure \"x\"}}\n```\n":                           "```\n{{figure \"x\"}}\n```\n",
+		"it does\n{{figure \"hello.stage1.qps\"}}, or so,\nhere": "it does <!--figure hello.stage1.qps-->" + value + "<!--/-->,\nor so,\nhere",
+		`{{cite 1 4 "27 K"}}`:                                    "<!--cite 1,4 27 K-->27 K<sup>[1,4]</sup><!--/-->",
+		`{{hunk "idle.go" "conn.setTimer"}} Here.`:               link + " Here.",
+		"[idle.go `conn.setTimer`]()":                            link,
+		`{{man "epoll_ctl(2)"}}`:                                 "[epoll_ctl(2)](https://man7.org/linux/man-pages/man2/epoll_ctl.2.html)",
+		`{{test "TestMarks"}}`:                                   "[TestMarks](../../bench/site/text_test.go)",
+		"[TestMarks](../old_test.go)":                            "[TestMarks](../../bench/site/text_test.go)",
+		"---\ntitle: x\n---\n# X\n":                              "<!--\ntitle: x\n-->\n# X\n",
+	} {
+		have, err := b.marked(p.source, p, short)
+		require.NoError(t, err, short)
+		require.Equal(t, want, have, short)
+		again, err := b.marked(p.source, p, have)
+		require.NoError(t, err, short)
+		require.Equal(t, want, again, "written twice")
+	}
+
+	diagram, err := b.marked(p.source, p, `{{diagram "stage1" "One, two."}}`)
+	require.NoError(t, err)
+	require.Regexp(t, `^!\[Stage 1: [^\]]*\]\(\.\./diagrams/stage1\.svg\)\\\n\*One, two\.\*$`, diagram)
+	table, err := b.marked(p.source, p, `{{predicted "stage2" "hello"}}`)
+	require.NoError(t, err)
+	require.Contains(t, table, "<!--predicted stage2 hello-->\n\n| per request on hello | fewer | price | µs |\n| --- | ---: | ---: | ---: |\n| ")
+	require.Contains(t, table, "Prices of [lab price](../labs/price.md)")
+	for _, text := range []string{diagram, table} {
+		again, err := b.marked(p.source, p, text)
+		require.NoError(t, err)
+		require.Equal(t, text, again)
+		require.Contains(t, b.expand(p, text), "</", "the site shows it")
+		require.NotContains(t, b.expand(p, text), "](")
+	}
+	require.Empty(t, b.errs)
+
+	require.Equal(t, "[loop.go `loop.run`](x)", b.expand(&page{source: "x.md"}, "[loop.go `loop.run`](x)"), "an ordinary link where there is no step")
+	require.Regexp(t, lineBegins, "a\n- <!--figure x-->1<!--/-->")
+	require.NotRegexp(t, lineBegins, "a\n| <!--figure x-->1<!--/--> |")
+}
+
+func TestAsMarkdown(t *testing.T) {
+	b := &builder{pages: []*page{{source: "docs/labs/price.md", out: "lab-price.html"}}}
+	for fragment, want := range map[string]string{
+		`<div class="table numbers" tabindex="0"><table><thead><tr><th></th><th>a|b</th></tr></thead><tbody><tr><th scope="rowgroup" colspan="2"><strong>x</strong><br>y &amp; <code>z*</code></th></tr><tr><th>k</th><td><span title="t">1 &lt; 2*</span></td></tr></tbody></table></div><p>After.</p>`: "|  | a\\|b |\n| --- | ---: |\n| **x**<br>y & `z*` |  |\n| k | 1 &lt; 2\\* |\n\nAfter.",
+		`<p>a <a href="lab-price.html#x">b</a></p>`:                             "a [b](../labs/price.md#x)",
+		`<ol><li>a</li><li>b</li></ol><p>c</p>`:                                 "- a\n- b\n\nc",
+		`<section id="document-1"><p><strong>1.</strong></p><p>c</p></section>`: "<a id=\"document-1\"></a>**1.**\n\nc",
+	} {
+		text, err := b.asMarkdown("docs/chapters/x.md", fragment)
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+	}
 }
 
 func TestUnknownCommands(t *testing.T) {
@@ -194,6 +273,7 @@ func TestProfileIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestHeadings(t *testing.T) {
+	require.Equal(t, map[string]int{"a": 1, "document-1": 2}, headings("# A\n<a id=\"document-1\"></a>x\n"))
 	text := "# The `bench`\n\nx\n```\n# no heading\n```\n## How, and [where](x.md)?\n## How, and where\n### Straße_2 – 3\n"
 	require.Equal(t, map[string]int{"the-bench": 1, "how-and-where": 7, "how-and-where-1": 8, "straße_2--3": 9}, headings(text))
 }
@@ -205,7 +285,7 @@ func TestDeadLinks(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
 	for link, dead := range map[string]bool{
-		"../Makefile": false, "../Makefile#L2": false, "../Makefile#L3": true, "../Makefile#L0": true, "../Makefile#peers": true,
+		"../Makefile": false, "../Makefile#L2": false, "../Makefile#L1-L2": false, "../Makefile#L1-L3": true, "../Makefile#L2-L1": true, "../Makefile#L3": true, "../Makefile#L0": true, "../Makefile#peers": true,
 		"README.md#peers": false, "README.md#pears": true, "#peers": false, "#pears": true, "..": false, "../bench/": false,
 		"nothing.go": true, "../../elsewhere": true, "https://example.org/x#y": false,
 	} {
@@ -215,4 +295,39 @@ func TestDeadLinks(t *testing.T) {
 		}
 		require.Len(t, deadLinks(root, "bench/README.md", "a\n[b `c`]("+link+") and `[x](y)`\n"), want, link)
 	}
+}
+
+func TestMissingOpening(t *testing.T) {
+	const title, questions = "\n# A title\n\n", "\nText.\n\n## Questions\n\nOne.\n"
+	whole := opening[0] + "a.\n" + opening[1] + "b.\n" + opening[2] + "c.\n"
+	chapter := func(text string) *page { return &page{source: "docs/chapters/x.md", text: text} }
+	require.Empty(t, missingOpening(chapter(title+whole+questions)))
+	require.Empty(t, missingOpening(chapter(title+"Words.\n")), "a page without questions is no chapter")
+	require.Empty(t, missingOpening(&page{source: "docs/labs/x.md", text: title + questions}))
+	require.Len(t, missingOpening(chapter(title+questions)), 3)
+	errs := missingOpening(chapter(title + opening[0] + "a.\n" + opening[2] + "c.\n" + questions))
+	require.Len(t, errs, 1)
+	require.ErrorContains(t, errs[0], "How long")
+}
+
+func TestUnnamedExercises(t *testing.T) {
+	chapter := func(text string) []*page { return []*page{{source: "docs/chapters/x.md", text: text}} }
+	one := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(one, "docs", "workshop", "exercises", "01-a"), 0o755))
+	for _, text := range []string{"exercise 1 is", "Exercise 1, exercise 12", "`make exercise N=1`", "\n- [1](x.md), a", "\n- 1, a"} {
+		require.Empty(t, unnamedExercises(one, chapter(text)), text)
+	}
+	for _, text := range []string{"", "exercise 12", "N=11", "chapter 1"} {
+		require.Len(t, unnamedExercises(one, chapter(text)), 1, text)
+	}
+	require.Len(t, unnamedExercises(one, []*page{{source: "docs/labs/x.md", text: "exercise 1"}}), 1)
+}
+
+// A figure that no page quotes is found.
+func TestCited(t *testing.T) {
+	b, err := newBuilder(root)
+	require.NoError(t, err)
+	b.documents.Published = append(b.documents.Published, published{Figure: "77 M", In: []int{1}, What: "requests"})
+	_, err = b.build()
+	require.ErrorContains(t, err, "no page quotes what the documents say of this: 77 M (requests)")
 }

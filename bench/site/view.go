@@ -104,7 +104,7 @@ func (b *builder) searchIndex() []byte {
 		for _, f := range p.step.Files {
 			for _, h := range f.Hunks {
 				if h.Name != "imports" && h.Name != "package" {
-					all = append(all, entry{p.Title, p.out + "#" + h.ID, h.Name, "in " + f.Name + " of " + p.step.To})
+					all = append(all, entry{p.Title, p.out + "#" + h.ID, h.Name, "in " + f.Name + " of " + p.step.To + ": " + h.text()})
 				}
 			}
 		}

@@ -5,7 +5,9 @@
 package workload
 
 import (
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,10 @@ import (
 type Workload struct {
 	Name    string
 	Summary string // one line, for people
+
+	// Opening is a request that makes a WebSocket of a connection, once, when it is new; nil means that there is none. Request is a
+	// message then, and Body the frame that comes back, byte for byte. No Reconnect, no Status, no ContentType.
+	Opening []byte
 
 	Request []byte // one whole request
 	Status  int    // of the right answer
@@ -150,10 +156,15 @@ func List(text string) ([]Workload, error) {
 	return out, nil
 }
 
-// ByName finds a workload; the error names all there are.
+// OfExercises returns the workloads that only servers of an exercise serve, and no stage.
+func OfExercises() []Workload {
+	return []Workload{socket("ws125", 125), socket("ws16k", 16<<10)}
+}
+
+// ByName finds a workload, of the stages or of an exercise; the error names those of the stages.
 func ByName(name string) (Workload, error) {
 	names := make([]string, 0, 16)
-	for _, w := range All() {
+	for _, w := range slices.Concat(All(), OfExercises()) {
 		if w.Name == name || w.Alias == name && name != "" {
 			return w, nil
 		}
@@ -205,6 +216,30 @@ func echo() Workload {
 		Name: "echo", Summary: "POST /api/echo with 1 KiB",
 		Request: append([]byte(head), body...),
 		Status:  200, Body: body, ContentType: plain, Connections: 100, Pipeline: 1,
+	}
+}
+
+// socket sends a message over a WebSocket, which comes back (exercise 23). The key and the mask are those of the examples in
+// RFC 6455, 1.3 and 5.7: the server cannot know that they are always the same.
+func socket(name string, size int) Workload {
+	payload := []byte(strings.Repeat("abcdefghijklmnopqrstuvwxyz012345", size/32+1)[:size])
+	key := [4]byte{0x37, 0xfa, 0x21, 0x3d}
+	frame := func(masked byte) []byte {
+		b := []byte{0x82, masked | byte(min(size, 126))} // a binary message in one frame
+		if size > 125 {
+			b = binary.BigEndian.AppendUint16(b, uint16(size))
+		}
+		return b
+	}
+	request := append(frame(0x80), key[:]...)
+	for i, c := range payload {
+		request = append(request, c^key[i%len(key)])
+	}
+	return Workload{
+		Name: name, Summary: fmt.Sprintf("a WebSocket message of %d bytes, which comes back (exercise 23)", size),
+		Opening: []byte("GET /websocket HTTP/1.1\r\nHost: " + host + "\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
+			"Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\n\r\n"),
+		Request: request, Body: append(frame(0), payload...), Connections: 100, Pipeline: 1,
 	}
 }
 

@@ -37,6 +37,25 @@ func TestEveryWorkloadIsWhole(t *testing.T) {
 	}
 }
 
+// What is sent over a WebSocket is one frame under a mask, and Body that frame without it (RFC 6455, 5.2).
+func TestSocketWorkloads(t *testing.T) {
+	for name, size := range map[string]int{"ws125": 125, "ws16k": 16384} {
+		w, err := ByName(name)
+		require.NoError(t, err)
+		opening, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(w.Opening)))
+		require.NoError(t, err)
+		require.Equal(t, "websocket", opening.Header.Get("Upgrade"))
+		require.Len(t, w.Request, len(w.Body)+4)
+		payload := w.Body[len(w.Body)-size:]
+		require.Equal(t, len(w.Body)-size, map[int]int{125: 2, 16384: 4}[size], "the head")
+		key := w.Request[len(w.Request)-size-4:][:4]
+		for i, b := range w.Request[len(w.Request)-size:] {
+			require.Equal(t, payload[i], b^key[i%4])
+		}
+		require.NotContains(t, All(), w)
+	}
+}
+
 func TestBrowserIsWhatItSays(t *testing.T) {
 	w, err := ByName("browser")
 	require.NoError(t, err)

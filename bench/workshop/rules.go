@@ -150,6 +150,18 @@ func callsOf(text []byte) map[string]int {
 	return n
 }
 
+// importsOf are the packages that a file imports; none if there is no such file.
+func importsOf(text []byte) map[string]bool {
+	paths := map[string]bool{}
+	if file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.ImportsOnly); err == nil {
+		for _, spec := range file.Imports {
+			path, _ := strconv.Unquote(spec.Path.Value)
+			paths[path] = true
+		}
+	}
+	return paths
+}
+
 // nameOf is "time.Sleep" or "println", and "" of other expressions.
 func nameOf(e ast.Expr) string {
 	switch e := ast.Unparen(e).(type) {
@@ -178,8 +190,12 @@ func sourceRules(name string, text, start []byte) (problems []string) {
 	broken := func(node ast.Node, format string, arguments ...any) {
 		problems = append(problems, at(node)+": "+fmt.Sprintf(format, arguments...))
 	}
+	laid := importsOf(start)
 	for _, spec := range file.Imports {
 		path, _ := strconv.Unquote(spec.Path.Value)
+		if laid[path] {
+			continue // whoever has not got rid of it yet has done nothing wrong
+		}
 		if own, ok := strings.CutPrefix(path, harness.Module+"/shared/"); ok && mayImportShared[own] || mayImport[path] {
 			if spec.Name != nil {
 				broken(spec, "package %s is called by its own name here", path)

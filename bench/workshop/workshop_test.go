@@ -179,6 +179,11 @@ func TestRulesOfAnExercise(t *testing.T) {
 	require.Contains(t, said.String(), "loop.go has changed, and only idle.go may")
 	require.Contains(t, said.String(), "new.go:3: package os is out of bounds")
 	require.Contains(t, said.String(), "fast.s: only Go is built here")
+
+	// What was laid out may import more.
+	start["idle.go"] = []byte("package main\n\nimport \"os\"\n\nvar _ = os.Args\n")
+	require.Empty(t, sourceRules("idle.go", append([]byte("// Mine.\n"), start["idle.go"]...), start["idle.go"]))
+	require.NotEmpty(t, sourceRules("idle.go", []byte("package main\n\nimport \"net\"\n\nvar _ net.Addr\n"), start["idle.go"]))
 }
 
 func TestReflow(t *testing.T) {

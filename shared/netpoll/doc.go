@@ -13,7 +13,8 @@
 // All calls but one never block, and go through raw system calls that do not tell the Go scheduler: no other goroutine
 // can take over the processor meanwhile, and none needs to, for they last microseconds. The descriptors given to
 // them must therefore be non-blocking; all that this package opens are. The one call that may block is
-// [Poller.Wait], which tells the scheduler.
+// [Poller.Wait]: without a time limit it begins raw as well, and once a signal has interrupted it, it tells the
+// scheduler and waits on.
 //
 // No call allocates, apart from those that open something or build an error text: [NewPoller], [NewVector],
 // [Listen], [ParseAddress], [CPUs].

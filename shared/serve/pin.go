@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
@@ -18,4 +19,14 @@ func (c *Config) PinLoop(i int) {
 	if err != nil && atomic.CompareAndSwapUint32(&c.pinFailed, 0, 1) {
 		fmt.Fprintf(c.Err, "%s: -pin has failed, for loop %d at least: %v\n", c.Stage, i, err)
 	}
+}
+
+// readSys is the text of a file below /sys, "" if it cannot be read: see package topology. Tests
+// have machines of their own.
+var readSys = func(name string) string {
+	text, err := os.ReadFile("/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }

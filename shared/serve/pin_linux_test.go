@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+	"github.com/qps-ladder/qps-ladder/shared/topology"
 )
 
 // pinLoops pins n threads as loops, which then end, and returns how many CPUs each could run on, and
@@ -53,4 +54,14 @@ func TestPinThatFailsIsToldOnce(t *testing.T) {
 	allowed, told := pinLoops(&Config{Pin: true, CPUs: []int{1023}}, 3)
 	require.Equal(t, []int{len(cpus), len(cpus), len(cpus)}, allowed)
 	require.Regexp(t, `^stage7-fake: -pin has failed, for loop [012] at least: cannot pin a thread to CPU 1023: invalid argument\n$`, told)
+}
+
+// What -pin binds loops to is what the machine's own /sys says, and only CPUs of this process.
+func TestPinReadsTheMachine(t *testing.T) {
+	cpus, err := netpoll.CPUs()
+	require.NoError(t, err)
+	require.NotEmpty(t, readSys("devices/system/cpu/online"))
+	require.Empty(t, readSys("devices/system/cpu/none"))
+	require.ElementsMatch(t, cpus, topology.Place(cpus, len(cpus)+1, readSys))
+	require.Subset(t, cpus, topology.Place(cpus, 1, readSys))
 }

@@ -95,6 +95,30 @@ func TestConfigIsComplete(t *testing.T) {
 	require.Equal(t, "a line\n", p.stderr.String())
 }
 
+// With -pin the CPUs are those that package topology chooses: here one each of two nodes, and the
+// last CPU is in the first.
+func TestPinIsNearMemory(t *testing.T) {
+	cpus, err := netpoll.CPUs()
+	require.NoError(t, err)
+	first, last := cpus[0], cpus[len(cpus)-1]
+	files := map[string]string{
+		"devices/system/node/online":        "0-1\n",
+		"devices/system/node/node0/cpulist": fmt.Sprintf("%d\n", last),
+		"devices/system/node/node1/cpulist": fmt.Sprintf("%d\n", first),
+	}
+	before := readSys
+	readSys = func(name string) string { return files[name] }
+	t.Cleanup(func() { readSys = before })
+	p := start(t, "obedient", "-pin", "-workers", "2")
+	want := []int{last, first}
+	if len(cpus) == 1 {
+		want = cpus
+	}
+	require.Equal(t, want, p.fake.config.CPUs)
+	p.signals <- os.Interrupt
+	require.Equal(t, 0, p.wait())
+}
+
 func TestStop(t *testing.T) {
 	t.Parallel() // one of these waits for long
 	t.Run("obedient", func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/app"
 	"github.com/qps-ladder/qps-ladder/shared/http1"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+	"github.com/qps-ladder/qps-ladder/shared/topology"
 )
 
 // Config is what a stage's server is made from. Every field is set and in its range; a server must not
@@ -37,7 +38,7 @@ type Config struct {
 	Acceptor bool  // one acceptor that hands connections out, in place of a listener for each loop
 	Overlap  bool  // share the port with an older process of the same user
 	Pin      bool  // bind loop i to CPUs[i % len(CPUs)], as PinLoop does
-	CPUs     []int // the CPUs that this process may use; never empty
+	CPUs     []int // the CPUs that this process may use; with Pin those of the loops, in their order; never empty
 
 	Admin  string // where the admin listener is asked for; "" means none. Run serves it
 	Static string // the folder behind /static/; "" means none. It is App's
@@ -144,6 +145,9 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 	case o.gomaxprocs < least:
 		return fail(exitUsage, fmt.Errorf("-gomaxprocs %d is too few for %d workers, whose loops keep one each: use %d or more", o.gomaxprocs, o.Workers, least))
 	}
+	if o.Pin {
+		o.CPUs = topology.Place(o.CPUs, o.Workers, readSys)
+	}
 	runtime.GOMAXPROCS(o.gomaxprocs)
 	keepMinHeap(o.minHeap)
 	startTimers()
@@ -232,8 +236,7 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 // at every stage, whatever the environment says. Each loop keeps one under load, also while it waits; stage0
 // has a base loop beside its workers; and one is for the runtime's own work and the admin listener. With
 // fewer, a loop that wakes up waits for the scheduler, and a step on the ladder would show that rather
-// than its idea. Measured with one worker on one CPU, stage0 over 100 connections: 2 gave 32 thousand requests a
-// second, 3 gave 35, 4 gave 32; over one connection they were equal; with 1 it crawled.
+// than its idea: with 1, stage0 crawls.
 func goMaxProcs(workers int) int {
 	return workers + 2
 }

@@ -18,7 +18,7 @@ import (
 
 // layers are this module's packages from the bottom up. A package imports only from below its own layer.
 var layers = [][]string{
-	{"shared/netpoll", "shared/http1", "shared/testenv", "bench/stats", "bench/console", "bench/typecheck", "bench/lab/input"},
+	{"shared/netpoll", "shared/http1", "shared/topology", "shared/testenv", "bench/stats", "bench/console", "bench/typecheck", "bench/lab/input"},
 	{"shared/app"},
 	{"shared/serve", "bench/workload"},
 	{"shared/harness", "bench/load"},

@@ -108,15 +108,18 @@ func newDocsCheck() *cobra.Command {
 
 func newDocsReadmes() *cobra.Command {
 	return &cobra.Command{
-		Use: "readmes", Short: "Write the figures in README.md and the stages' READMEs anew from docs/data", Args: noArguments,
+		Use: "readmes", Short: "Write figures, tables and links in chapters and READMEs", Args: noArguments,
+		Long: `Write anew what stands between the marks of all chapters and READMEs, from
+docs/data and the code, and the pictures that they show. What is written in short,
+as {{figure "hello.stage1.qps"}}, becomes a mark; see docs/README.md.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := harness.FindRoot()
 			if err != nil {
 				return err
 			}
-			changed, err := site.UpdateReadmes(root)
+			changed, err := site.WriteMarks(root)
 			for _, name := range changed {
-				fmt.Fprintf(cmd.OutOrStdout(), "new figures in %s\n", name)
+				fmt.Fprintf(cmd.OutOrStdout(), "written anew: %s\n", name)
 			}
 			return err
 		},
@@ -164,10 +167,12 @@ func newDocsRefresh() *cobra.Command {
   ablation   the variants of bench/variants/ablation.yaml, beside their stages
   elsewhere  rows beside the ladder: bench/variants/elsewhere.yaml
   summit     what each part of bench/variants/summit.yaml brings to stage5, and all
+  events     what an event costs with 1 and 1,000 subscribers: exercise 22
+  pin        how often threads are moved, with -pin and without: needs perf
   profiles   where the CPU time of each stage goes: the table and the flame graphs
   labs       the labs, a file for each; --lab names some
 
-The figures in README.md and in the stages' READMEs are written anew from them.
+The figures and tables in chapters and READMEs are written anew from them.
 
 Let nothing else run meanwhile. It takes about half an hour.`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -169,7 +169,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 	env := []string{shortenVariable + "=" + short, rootVariable + "=" + root}
 	out, complaints, err := ladder(t, clone, env, "docs", "refresh", "--quick", "--only", "ladder")
 	require.NoError(t, err, "%s%s", out, complaints)
-	require.Contains(t, out, "new figures in README.md")
+	require.Regexp(t, `written anew:[^\n]*README\.md`, out)
 
 	d, err := results.Read(filepath.Join(clone, "docs", "data", "ladder.json"))
 	require.NoError(t, err)
@@ -334,7 +334,7 @@ func copyTree(t *testing.T, root, clone string) {
 // and -x.
 const fakePerf = `#!/bin/sh
 [ "$1" = stat ] || exit 9
-trap 'printf "%s\n" 4200000,,instructions,1,100.00,, 2100000,,cycles,1,100.00,, "<not supported>,,cache-misses,0,100.00,," 7,,context-switches:u,1,100.00,, >&2; exit 0' INT
+trap 'printf "%s\n" 4200000,,instructions,1,100.00,, 2100000,,cycles,1,100.00,, "<not supported>,,cache-misses,0,100.00,," 7,,context-switches:u,1,100.00,, 12,,cpu-migrations,1,100.00,, >&2; exit 0' INT
 read -r order <&3
 [ "$order" = enable ] || exit 9
 echo "$@" > "$0.args"
@@ -366,6 +366,12 @@ func TestStatEndToEnd(t *testing.T) {
 	require.Contains(t, out, "cache misses")
 	require.Contains(t, out, "What happens in the kernel is not counted")
 	require.Regexp(t, `^stat -x , -e instructions,.* -D -1 --control fd:3,4 -p [0-9]+\n$`, read(t, perf+".args"))
+
+	// With --pin each stands there twice, and the second has bound its loops.
+	out, complaints, err = ladder(t, root, []string{path}, "stat", "5", "--pin", "--duration", "50ms", "--out", folder)
+	require.NoError(t, err, "%s%s", out, complaints)
+	require.Regexp(t, `(?m)^ +stage5 +stage5 -pin$`, out)
+	require.Regexp(t, `(?m)^migrations in all +12 +12$`, out)
 
 	// One that may not count is one line.
 	require.NoError(t, os.WriteFile(perf, []byte("#!/bin/sh\necho 'Error: No permission: see perf_event_paranoid' >&2\nexit 255\n"), 0o755))

@@ -194,11 +194,21 @@ ladder promises to serve without an allocation from stage3 on.`,
 }
 
 func newStat() *cobra.Command {
-	return newLook("stat", "Count instructions, cycles and cache misses per request with perf stat (make stat)",
+	var pin bool
+	cmd := newLook("stat", "Count instructions, cycles and cache misses per request with perf stat (make stat)",
 		`Count what the CPU does for a request, with perf stat: instructions, cycles, cache
 and branch misses where there are hardware counters, and what the kernel counts
-everywhere. Without a stage, all six side by side.`,
-		"  ladder stat\n  ladder stat 4 5 --workload body64k", "1s", profile.Stat)
+everywhere. Without a stage, all six side by side.
+
+With --pin each stands there twice, the second time with its loops bound to CPUs: look
+at the migrations. Where a server has a single CPU there are none; --layout shared
+gives it all of them.`,
+		"  ladder stat\n  ladder stat 4 5 --workload body64k\n  ladder stat 5 --pin --layout shared", "1s",
+		func(ctx context.Context, o profile.Options, stages []string) (*profile.StatTable, error) {
+			return profile.Stat(ctx, o, stages, pin)
+		})
+	cmd.Flags().BoolVar(&pin, "pin", false, "count each server with -pin too")
+	return cmd
 }
 
 func newWrongTurn() *cobra.Command {

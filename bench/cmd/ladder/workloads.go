@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ func newWorkloads() *cobra.Command {
 	return &cobra.Command{
 		Use: "workloads", Short: "List what servers can be driven with", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
-			for _, w := range workload.All() {
+			for _, w := range slices.Concat(workload.All(), workload.OfExercises()) {
 				fmt.Fprintf(cmd.OutOrStdout(), "%-14s  %s\n", w.Name, w.Summary)
 			}
 		},

@@ -19,9 +19,14 @@ type Request struct {
 type Field struct{ Name, Value []byte }
 
 const (
-	fieldsAtFirst = 16  // as many as a browser sends
-	answerAtFirst = 512 // a head and a small body
+	mostFields = 16  // as many as a browser sends
+	mostAnswer = 512 // a head and a small body
 )
+
+// room returns how many fields in, a head, has, and how long its answer is to be expected.
+func room(in []byte) (fields, answer int) {
+	return bytes.Count(in, []byte("\n")) - 2, min(2*len(in)+64, mostAnswer)
+}
 
 // Handle answers a request. It is called through a variable, as handlers are, so the compiler has to
 // assume that r is kept: no request is on a stack.
@@ -49,24 +54,26 @@ func parse(r *Request) {
 	}
 }
 
-// Heap asks the heap for everything, in sizes that nearly always do, and leaves it to the collector.
+// Heap asks the heap for everything, no more than the head needs, and leaves it to the collector.
 func Heap(in []byte, send func([]byte)) {
+	fields, answer := room(in)
 	r := &Request{
 		Head:   bytes.Clone(in),
-		Fields: make([]Field, 0, fieldsAtFirst),
-		Answer: make([]byte, 0, answerAtFirst),
+		Fields: make([]Field, 0, fields),
+		Answer: make([]byte, 0, answer),
 	}
 	parse(r)
 	Handle(r)
 	send(r.Answer)
 }
 
-// Block asks the heap once for all but the head: a request with its fields and answer in one piece.
+// Block asks the heap once for all but the head: a request with its fields and answer in one piece,
+// whose size the compiler has to know.
 func Block(in []byte, send func([]byte)) {
 	b := new(struct {
 		Request
-		fields [fieldsAtFirst]Field
-		answer [answerAtFirst]byte
+		fields [mostFields]Field
+		answer [mostAnswer]byte
 	})
 	b.Head = bytes.Clone(in)
 	b.Fields = b.fields[:0]
@@ -162,7 +169,7 @@ type Arena struct {
 func NewArena() *Arena {
 	return &Arena{
 		requests: Slab[Request]{block: make([]Request, 1)},
-		fields:   Slab[Field]{block: make([]Field, 2*fieldsAtFirst)},
+		fields:   Slab[Field]{block: make([]Field, 2*mostFields)},
 		bytes:    Slab[byte]{block: make([]byte, 4096)},
 	}
 }
@@ -177,10 +184,11 @@ func (a *Arena) Poison() {
 // Serve serves one request, and then throws away all that it had. Nothing of it may be used later: the
 // next request has the same memory.
 func (a *Arena) Serve(in []byte, send func([]byte)) {
+	fields, answer := room(in)
 	r := &a.requests.Take(1)[0]
 	r.Head = append(a.bytes.Take(len(in))[:0], in...)
-	r.Fields = a.fields.Take(fieldsAtFirst)[:0]
-	r.Answer = a.bytes.Take(answerAtFirst)[:0]
+	r.Fields = a.fields.Take(fields)[:0]
+	r.Answer = a.bytes.Take(answer)[:0]
 	parse(r)
 	Handle(r)
 	send(r.Answer)

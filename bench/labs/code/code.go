@@ -2,10 +2,7 @@
 // documents gives for changes of code.
 package code
 
-import (
-	"encoding/binary"
-	"slices"
-)
+import "slices"
 
 // Copies. A Request, of some 200 bytes and fields that it does not own, goes through layers, each of
 // which looks at it and passes it on.
@@ -16,15 +13,15 @@ type Request struct {
 	_                                       [88]byte
 }
 
-// DeepLayer gets a copy of everything, which it may keep and change as it likes.
-func DeepLayer(r Request) Request {
-	r.Fields = slices.Clone(r.Fields)
+// ValueLayer gets a copy of the struct, and gives one back. The fields are still the caller's.
+func ValueLayer(r Request) Request {
 	r.Layers += len(r.Fields[0])
 	return r
 }
 
-// ValueLayer gets a copy of the struct, and gives one back.
-func ValueLayer(r Request) Request {
+// DeepLayer copies the fields as well, to be safe, though it changes none.
+func DeepLayer(r Request) Request {
+	r.Fields = slices.Clone(r.Fields)
 	r.Layers += len(r.Fields[0])
 	return r
 }
@@ -141,51 +138,20 @@ func ByGeneric[S Step](s S, xs []uint32) (sum uint32) {
 	return sum
 }
 
+// Asserted asks once for the type that nearly all steps have, as PGO would at each call.
+func Asserted(s Step, xs []uint32) uint32 {
+	if m, ok := s.(Mix); ok {
+		return Direct(m, xs)
+	}
+	return ByInterface(s, xs)
+}
+
 // Direct names the type: the body of Do takes the place of the call.
 func Direct(m Mix, xs []uint32) (sum uint32) {
 	for _, x := range xs {
 		sum += m.Do(x)
 	}
 	return sum
-}
-
-// Loops. A WebSocket's payload is unmasked (RFC 6455, 5.3). Bytes does it as the rule says.
-func Bytes(b []byte, key [4]byte) {
-	for i := range b {
-		b[i] ^= key[i&3]
-	}
-}
-
-// Unrolled does four in a turn. That i+4 cannot overflow the compiler does not see: four checks.
-func Unrolled(b []byte, key [4]byte) {
-	i := 0
-	for ; i+4 <= len(b); i += 4 {
-		b[i] ^= key[0]
-		b[i+1] ^= key[1]
-		b[i+2] ^= key[2]
-		b[i+3] ^= key[3]
-	}
-	Bytes(b[i:], key)
-}
-
-// Unchecked does four in a turn, after one look at the length: no check is left.
-func Unchecked(b []byte, key [4]byte) {
-	for ; len(b) >= 4; b = b[4:] {
-		b[0] ^= key[0]
-		b[1] ^= key[1]
-		b[2] ^= key[2]
-		b[3] ^= key[3]
-	}
-	Bytes(b, key)
-}
-
-// Words does eight at once: not the same loop made faster, but another one.
-func Words(b []byte, key [4]byte) {
-	four := uint64(binary.LittleEndian.Uint32(key[:]))
-	for ; len(b) >= 8; b = b[8:] {
-		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^(four<<32|four))
-	}
-	Bytes(b, key)
 }
 
 // Insertion sorts in place: a step for each pair that is in the wrong order.

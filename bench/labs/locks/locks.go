@@ -54,8 +54,9 @@ func (m *mutexed) add(passes int) {
 
 func (m *mutexed) read(passes int) (uint64, bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.state.read(passes)
+	v, ok := m.state.read(passes)
+	m.mu.Unlock()
+	return v, ok
 }
 
 // rwMutexed lets readers in together; they still have to count themselves in and out.
@@ -72,8 +73,9 @@ func (m *rwMutexed) add(passes int) {
 
 func (m *rwMutexed) read(passes int) (uint64, bool) {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return m.state.read(passes)
+	v, ok := m.state.read(passes)
+	m.mu.RUnlock()
+	return v, ok
 }
 
 // snapshot has no lock: a reader follows a pointer to a state that nobody changes any more, and a
@@ -128,8 +130,9 @@ func (s *spinning) add(passes int) {
 
 func (s *spinning) read(passes int) (uint64, bool) {
 	s.lock()
-	defer s.taken.Store(false)
-	return s.state.read(passes)
+	v, ok := s.state.read(passes)
+	s.taken.Store(false)
+	return v, ok
 }
 
 // channelled keeps the state in a channel with one place: who has taken it out owns it.
@@ -149,6 +152,7 @@ func (c channelled) add(passes int) {
 
 func (c channelled) read(passes int) (uint64, bool) {
 	s := <-c
-	defer func() { c <- s }()
-	return s.read(passes)
+	v, ok := s.read(passes)
+	c <- s
+	return v, ok
 }

@@ -47,7 +47,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-const short, long = 1, 50 // passes: some 10 and some 500 ns
+const short, long = 1, 75 // passes: some 10 and some 500 ns
 
 func BenchmarkLocks(b *testing.B) {
 	for _, c := range []struct {

@@ -66,7 +66,7 @@ func newKernel(c call) (k *kernel, err error) {
 		return nil, err
 	}
 	k.nearFD, k.farFD = descriptor(k.near), descriptor(k.far)
-	k.change = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(k.nearFD)}
+	k.change = unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(k.nearFD)}
 	return k, unix.EpollCtl(k.epoll, unix.EPOLL_CTL_ADD, k.nearFD, &k.change)
 }
 

@@ -68,9 +68,9 @@ type node struct {
 // the consumer waits for the second. No producer waits for another.
 type linked struct {
 	tail   atomic.Pointer[node]
-	_      [56]byte // the consumer's end does not share the producers' cache line
-	head   *node    // a node whose request has been taken
-	fresh  func() *node
+	_      [56]byte     // the consumer's end does not share the producers' cache line
+	head   *node        // a node whose request has been taken
+	fresh  func() *node // next is nil
 	forget func(*node)
 }
 
@@ -90,7 +90,6 @@ func newPooled() *linked {
 func (q *linked) put(r request) {
 	n := q.fresh()
 	n.request = r
-	n.next.Store(nil)
 	q.tail.Swap(n).next.Store(n)
 }
 
@@ -117,7 +116,9 @@ func (p *pool) get() *node {
 		defer p.mu.Unlock()
 		if p.n > 0 {
 			p.n--
-			return p.free[p.n]
+			n := p.free[p.n]
+			n.next.Store(nil)
+			return n
 		}
 	}
 	return &node{}

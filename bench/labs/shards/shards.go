@@ -44,6 +44,40 @@ func (l *locked) drop(token string) {
 	l.mu.Unlock()
 }
 
+// tokenSize is the length of every token.
+const tokenSize = 32
+
+// fixed is locked with keys of a fixed length, which lie in the map itself: a look-up does not fetch
+// the bytes of a string from elsewhere to compare them.
+type fixed struct {
+	mu sync.RWMutex
+	m  map[[tokenSize]byte]*session
+}
+
+func newFixed() *fixed { return &fixed{m: map[[tokenSize]byte]*session{}} }
+
+func (f *fixed) get(token string) (*session, bool) {
+	key := [tokenSize]byte([]byte(token))
+	f.mu.RLock()
+	s, ok := f.m[key]
+	f.mu.RUnlock()
+	return s, ok
+}
+
+func (f *fixed) put(token string, s *session) {
+	key := [tokenSize]byte([]byte(token))
+	f.mu.Lock()
+	f.m[key] = s
+	f.mu.Unlock()
+}
+
+func (f *fixed) drop(token string) {
+	key := [tokenSize]byte([]byte(token))
+	f.mu.Lock()
+	delete(f.m, key)
+	f.mu.Unlock()
+}
+
 // exclusive is a map and a Mutex, which has less to do than an RWMutex and lets one in at a time.
 type exclusive struct {
 	mu sync.Mutex

@@ -15,10 +15,14 @@ var ways = []struct {
 	make func() table
 }{
 	{"rwmutex", func() table { return newLocked() }},
+	{"fixed-key", func() table { return newFixed() }},
 	{"mutex", func() table { return newExclusive() }},
 	{"sync-map", func() table { return &library{} }},
 	{"shards", func() table { return newSharded() }},
 }
+
+// token has 32 characters, as session cookies have.
+func token(a, b uint64) string { return fmt.Sprintf("%016x%016x", a, b) }
 
 // Goroutines that put, get and drop tokens of their own find what they left, and no others.
 func TestSame(t *testing.T) {
@@ -29,16 +33,16 @@ func TestSame(t *testing.T) {
 			for g := range 4 {
 				all.Go(func() {
 					for i := range 500 {
-						token, s := fmt.Sprint(g, "-", i), &session{user: uint64(i)}
-						m.put(token, s)
-						if have, ok := m.get(token); !ok || have != s {
-							t.Errorf("%s is not what was put", token)
+						name, s := token(uint64(g), uint64(i)), &session{user: uint64(i)}
+						m.put(name, s)
+						if have, ok := m.get(name); !ok || have != s {
+							t.Errorf("%s is not what was put", name)
 						}
 						if i%3 == 0 {
-							m.drop(token)
+							m.drop(name)
 						}
-						if _, ok := m.get(token); ok == (i%3 == 0) {
-							t.Errorf("%s is there: %v", token, ok)
+						if _, ok := m.get(name); ok == (i%3 == 0) {
+							t.Errorf("%s is there: %v", name, ok)
 						}
 					}
 				})
@@ -53,7 +57,7 @@ func BenchmarkShards(b *testing.B) {
 	tokens := make([]string, sessions)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range tokens {
-		tokens[i] = fmt.Sprintf("%016x%016x", random.Uint64(), random.Uint64()) // 32 characters, as session cookies are
+		tokens[i] = token(random.Uint64(), random.Uint64())
 	}
 	for _, c := range []struct {
 		name     string

@@ -22,7 +22,7 @@ type class struct {
 
 var (
 	tokenWays = []class{{"compared", TokenCompared}, {"table", TokenTable}, {"bits", TokenBits}}
-	valueWays = []class{{"compared", ValueCompared}, {"table", ValueTable}}
+	valueWays = []class{{"compared", ValueCompared}, {"table", ValueTable}, {"eight", ValueEight}}
 )
 
 // fields returns the names and the values of a browser's head.
@@ -52,8 +52,11 @@ func TestSame(t *testing.T) {
 	for _, ways := range [][]class{tokenWays, valueWays} {
 		for _, w := range ways {
 			for c := range 256 {
-				text := []byte{'a', 'b', byte(c), 'd'}
-				require.Equal(t, ways[0].all(text), w.all(text), "%s: %q", w.name, text)
+				for at := range 20 { // in a word, in another one, and in what is left
+					text := []byte("abcdefghijklmnopqrst")
+					text[at] = byte(c)
+					require.Equal(t, ways[0].all(text), w.all(text), "%s: %q", w.name, text)
+				}
 			}
 			require.True(t, w.all(nil), w.name)
 		}
@@ -65,6 +68,8 @@ func TestSame(t *testing.T) {
 	require.False(t, TokenCompared([]byte("Content Length")))
 	require.False(t, ValueCompared([]byte("a\x00b")))
 	require.True(t, ValueCompared([]byte("a\tb \xff")))
+	require.True(t, ValueEight([]byte("a tab\tand\tanother one")))
+	require.False(t, ValueEight([]byte("a tab\tand\ra bare CR")))
 }
 
 // report gives the time of one of n things that an iteration does.
@@ -73,7 +78,7 @@ func report(b *testing.B, n int) {
 }
 
 func BenchmarkTables(b *testing.B) {
-	const n = 4096
+	const n = 1 << 16 // more than a CPU can learn by heart
 	same := make([]int, n)
 	for i := range same {
 		same[i] = 200

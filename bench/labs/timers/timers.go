@@ -47,49 +47,6 @@ func (b *base) left(i int, now int64) time.Duration {
 	return b.limit
 }
 
-// timerfds is the baseline, and stage2: a timer of the kernel for each connection, which fires too
-// early and is set again for what is left.
-type timerfds struct {
-	*base
-	epoll int
-	timer []int
-}
-
-func newTimerfds(b *base) (watch, error) {
-	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	t := &timerfds{base: b, epoll: epoll}
-	for i := 0; i < len(b.last) && err == nil; i++ {
-		var fd int
-		if fd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err == nil {
-			t.timer = append(t.timer, fd)
-			err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(i)})
-			t.set(i, b.left(i, clock()))
-		}
-	}
-	return t, err
-}
-
-func (t *timerfds) set(i int, d time.Duration) {
-	unix.TimerfdSettime(t.timer[i], 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
-}
-
-func (t *timerfds) run(until time.Time) {
-	var events [128]unix.EpollEvent
-	for rest := time.Until(until); rest > 0; rest = time.Until(until) {
-		n, _ := unix.EpollWait(t.epoll, events[:], int((rest+time.Millisecond-1)/time.Millisecond))
-		for _, e := range events[:max(n, 0)] {
-			t.woken.Add(1)
-			t.set(int(e.Fd), t.left(int(e.Fd), clock()))
-		}
-	}
-}
-
-func (t *timerfds) close() {
-	for _, fd := range append(t.timer, t.epoll) {
-		unix.Close(fd)
-	}
-}
-
 // goTimers has a timer of Go's runtime for each connection, which fires on another goroutine.
 type goTimers struct {
 	*base

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ways in the order of lab.yaml; the first is the baseline.
@@ -15,7 +17,8 @@ var ways = []struct {
 	name string
 	make func(*base) (watch, error)
 }{
-	{"timerfd", newTimerfds},
+	{"timerfd", func(b *base) (watch, error) { return newTimerfds(b, false) }},
+	{"timerfd-tick", func(b *base) (watch, error) { return newTimerfds(b, true) }},
 	{"go-timer", func(b *base) (watch, error) { return newGoTimers(b), nil }},
 	{"heap", func(b *base) (watch, error) { return newDeadlines(b), nil }},
 	{"wheel", func(b *base) (watch, error) { return newWheel(b), nil }},
@@ -88,6 +91,30 @@ func TestSame(t *testing.T) {
 				t.Errorf("%d of %d idle connections were found", have, n/2)
 			}
 		})
+	}
+}
+
+// A timer that is rounded fires not before its deadline, and at most a tick after it.
+func TestTick(t *testing.T) {
+	const n, limit = 50, time.Hour
+	b := newBase(n, limit, func(int) {})
+	w, err := newTimerfds(b, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for i, fd := range w.(*timerfds).timer {
+		var left unix.ItimerSpec
+		deadline, from := b.last[i].Load()+int64(limit), clock()
+		if err := unix.TimerfdGettime(fd, &left); err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Duration(clock() + left.Value.Nano() - deadline); late < 0 {
+			t.Errorf("timer %d fires %s before its deadline", i, -late)
+		}
+		if late := time.Duration(from + left.Value.Nano() - deadline); late > b.tick+time.Second {
+			t.Errorf("timer %d fires %s after its deadline", i, late)
+		}
 	}
 }
 

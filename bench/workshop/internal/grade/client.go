@@ -13,7 +13,8 @@ import (
 // connection is a client's side of one connection. Whatever it waits for, it waits answerLimit at most.
 type connection struct {
 	*harness.Conn
-	number int // for who is shown what goes over it
+	number   int  // for who is shown what goes over it
+	upgraded bool // it is a WebSocket
 }
 
 func dial(address string) (*connection, error) { return connected(harness.Dial(address)) }
@@ -140,13 +141,24 @@ func chunkedRequest(body string) string {
 
 // drive sends n requests of a load over c, as many at once as the load says, and checks the answers.
 func (c *connection) drive(l load, n int) error {
+	if l.socket && !c.upgraded {
+		if err := c.upgrade(); err != nil {
+			return err
+		}
+	}
 	for sent := 0; sent < n; sent += l.pipeline {
 		batch := l.requests[(sent/l.pipeline)%len(l.requests)]
 		if err := c.send(strings.Repeat(batch.send, l.pipeline)); err != nil {
 			return err
 		}
 		for range l.pipeline {
-			if err := c.expect(200, batch.body); err != nil {
+			err := error(nil)
+			if l.socket {
+				err = c.expectFrame(opBinary, batch.body)
+			} else {
+				err = c.expect(200, batch.body)
+			}
+			if err != nil {
 				return fmt.Errorf("request %d of %s: %w", sent+1, l.name, err)
 			}
 		}

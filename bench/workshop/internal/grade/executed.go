@@ -124,13 +124,7 @@ func callAt(node ast.Node) token.Pos {
 // executed is what was executed, and how often, in the life of a server that answers n requests: these in turn. The
 // binary was built with -cover.
 func (s *Subject) executed(binary string, requests []string, n int, flags ...string) (blocks, error) {
-	folder, err := os.MkdirTemp("", "ladder-cover-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(folder)
-	server, err := s.start(binary, []string{"GOCOVERDIR=" + folder}, nil, append([]string{"-workers", "1"}, flags...))
-	err = lend(server, err, func(server *Server) error {
+	return s.executedBy(binary, func(server *Server) error {
 		c, err := server.dial()
 		if err != nil {
 			return err
@@ -145,8 +139,18 @@ func (s *Subject) executed(binary string, requests []string, n int, flags ...str
 			}
 		}
 		return nil
-	})
+	}, flags...)
+}
+
+// executedBy is what was executed in the life of a server that is used so.
+func (s *Subject) executedBy(binary string, use func(*Server) error, flags ...string) (blocks, error) {
+	folder, err := os.MkdirTemp("", "ladder-cover-")
 	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	server, err := s.start(binary, []string{"GOCOVERDIR=" + folder}, nil, append([]string{"-workers", "1"}, flags...))
+	if err = lend(server, err, use); err != nil {
 		return nil, err
 	}
 	text, err := exec.CommandContext(s.Context, "go", "tool", "covdata", "textfmt", "-i="+folder, "-o=/dev/stdout").Output()

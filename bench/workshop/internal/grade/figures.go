@@ -98,8 +98,9 @@ type Subject struct {
 	mutex      sync.Mutex
 	measured   map[string]perRequest
 	executions map[string]executions
-	counting   string // the program built to count what is executed in the parser too; "" before that
-	blind      error  // why the server's system calls could not be watched
+	events     map[int]eventCosts // by the number of subscribers
+	counting   string             // the program built to count what is executed in the parser too; "" before that
+	blind      error              // why the server's system calls could not be watched
 	values     map[string]float64
 	notes      []string
 }

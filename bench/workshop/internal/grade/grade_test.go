@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/topology"
 )
 
 func limit(v float64) *float64 { return &v }
@@ -348,4 +350,20 @@ func TestAllDescribed(t *testing.T) {
 		}
 	}
 	require.Empty(t, both, "a figure is counted in one way")
+}
+
+// TestMachines asks what -pin asks, which is the reference of exercise 25 too, about all machines and many more.
+func TestMachines(t *testing.T) {
+	for _, q := range machines() {
+		read := func(name string) string { return q.Files[name] }
+		require.Equal(t, q.want, topology.Place(q.Allowed, q.Loops, read), q.name)
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		q := randomMachine(random)
+		answer := topology.Place(q.Allowed, q.Loops, func(name string) string { return q.Files[name] })
+		require.Zero(t, q.flaws(answer), "%d loops, of %v: %v\n%v", q.Loops, q.Allowed, answer, q.Files)
+	}
 }

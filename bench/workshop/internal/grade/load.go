@@ -15,6 +15,7 @@ type load struct {
 	name     string
 	requests []request
 	pipeline int
+	socket   bool              // they are messages over a WebSocket, which come back
 	files    map[string]string // below /static/, text by name; nil means that there is no such folder
 }
 

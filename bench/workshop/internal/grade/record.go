@@ -19,6 +19,9 @@ const (
 	closedAgain     = "close of a descriptor that is not open"
 )
 
+// largePiece is from how many bytes on the address of a piece that is sent is noted.
+const largePiece = 16 << 10
+
 // snapshot copies the calls seen so far.
 func (r *record) snapshot() map[string]int {
 	r.mutex.Lock()
@@ -39,6 +42,13 @@ func (r *record) places(size uintptr) (n int) {
 		}
 	}
 	return n
+}
+
+// larges is how many places large pieces were sent from.
+func (r *record) larges() int {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return len(r.bodies)
 }
 
 // restart begins to look for the most sockets read in a row anew.

@@ -9,9 +9,6 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/witness"
 )
 
-// largePiece is from how many bytes on the address of a piece that is sent is noted.
-const largePiece = 16 << 10
-
 // record is what has been seen of a server's system calls.
 type record struct {
 	mutex    sync.Mutex
