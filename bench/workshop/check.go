@@ -223,7 +223,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 		case f.Look != "":
 			held = true
 		}
-		if i >= 0 {
+		if i >= 0 && !grade.OfAnswers(f.Check) {
 			o.line("", "", fmt.Sprintf("again, with every byte: make play N=%d CASE=%d", e.Number, i+1))
 		}
 	}
@@ -393,7 +393,10 @@ func (e *Exercise) summary(o *output, r *result, noSuite, measure bool, took tim
 			next = "the compiler has said where"
 		}
 		failed := &notYet{checks: r.checks()}
-		if failed.onlyAnswers() && !measure {
+		switch {
+		case failed.onlyAnswers() && measure:
+			next = fmt.Sprintf("when %s is written: make check N=%d", answersFile, e.Number)
+		case failed.onlyAnswers():
 			next = fmt.Sprintf("make check N=%d MEASURE=1 measures", e.Number)
 		}
 		if r.seed != 0 {
