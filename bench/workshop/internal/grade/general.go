@@ -33,8 +33,8 @@ const (
 	// mostWaits is how often a loop's thread may sleep for each request of a client that sends one after the other. It is once,
 	// for the next event, and now and then once more for a processor of Go's.
 	mostWaits = 1.3
-	// mostCPU is what a loop may compute for each: some 20 times what it takes on an old machine. What takes more spins.
-	mostCPU = time.Millisecond
+	// mostCPU is what a loop may compute for each: some 10 times what it takes on an old machine. What takes more spins.
+	mostCPU = 500 * time.Microsecond
 )
 
 // neverWaits finds a loop that stands still, or turns in a circle, for anything but an event: to gather requests,
