@@ -195,8 +195,9 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 			if err := c.drive(l, countedRequests); err != nil {
 				return m, err
 			}
-			m.loops = habitOf(waiting(server.PID()), before, habits(server.PID()), countedRequests)
+			after := habits(server.PID())
 			m.wrote = each(wrote, wroteSoFar(server.PID()), countedRequests)
+			m.loops = habitOf(atRest(server.PID(), before, after), before, after, countedRequests)
 		}
 		if at[i], err = server.read(); err != nil {
 			return m, err
@@ -211,6 +212,22 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 		return m, err
 	}
 	return m, nil
+}
+
+// atRest says which threads are loops: those that wait for events when there are none any more. The thread that was busiest is
+// mostly one, so that it is waited for.
+func atRest(pid int, before, after map[string]habit) (loops map[string]bool) {
+	busiest := ""
+	for thread := range after {
+		if busiest == "" || after[thread].cpu-before[thread].cpu > after[busiest].cpu-before[busiest].cpu {
+			busiest = thread
+		}
+	}
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		if loops = waiting(pid); loops[busiest] || time.Now().After(end) {
+			return loops
+		}
+	}
 }
 
 // habitOf is what the busiest of some threads did for each of n requests.
