@@ -61,7 +61,7 @@ race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race ./$(here) $(ARGS)
 
 else
 
-help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a, " [|] "); printf "  make %-23s %s\n", a[1], a[2]}' $(firstword $(MAKEFILE_LIST))
+help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a, " [|] "); printf "  make %-22s %s\n", a[1], a[2]}' $(firstword $(MAKEFILE_LIST))
 
 ### Measure. WORKLOAD=browser, QUICK=1 and ARGS pass through
 ## ladder | all six stages measured side by side: 4 minutes
@@ -69,15 +69,15 @@ help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a,
 ## ladder LOAD=wrk | with wrk in place of the built-in load generator
 ladder: ; $(tool) run $(if $(LOAD),--load $(LOAD)) $(quick)
 ## compare A=2 B=3 | one stage against another
-## compare BASE=HEAD~1 | stage5 against itself at another commit; also STAGE=4
+## compare BASE=HEAD~1 | stage5 against another commit; also STAGE=4
 compare: ; $(tool) compare $(A) $(B) $(if $(BASE),$(or $(STAGE),5) --base $(BASE)) $(quick)
-## peers | net/http, fasthttp, gnet, nbio and bare C beside stages
+## peers | net/http, fasthttp, gnet, nbio, C beside stages
 peers: ; $(tool) peers $(quick)
-## scale WORKERS=1,2,4,8 | stage1 with several numbers of workers; also STAGE=0,1
+## scale WORKERS=1,2,4,8 | stage1 with more workers; also STAGE=0,1
 scale: ; $(tool) scale $(call list,$(STAGE)) $(if $(WORKERS),--workers $(WORKERS)) $(quick)
 ## mix A=0 B=3 | stage A with FILES=request.go,head.go of stage B
 mix: ; $(tool) mix $(A) $(B) $(if $(FILES),--files $(FILES)) $(quick)
-## guard BASE=HEAD~1 | is anything slower than at that commit? ARGS=--strict
+## guard BASE=HEAD~1 | slower than at that commit? ARGS=--strict
 guard: ; $(tool) guard $(call list,$(STAGE)) $(if $(BASE),--base $(BASE)) $(quick)
 ## report FILE=run.json | page, CSV and charts of a run, made anew
 report: ; $(tool) report $(or $(FILE),bench/out/ladder.json) $(ARGS)
@@ -89,21 +89,21 @@ workloads: ; $(tool) workloads
 ## flame STAGE=3 | a flame graph; A=2 B=3 for two and what differs
 ## syscalls STAGE=2 | system calls per request; without STAGE all
 ## allocs STAGE=1 | heap allocations by site; without STAGE all
-## stat STAGE=5 | instructions and cycles per request, by perf
+## stat STAGE=5 | what CPU and kernel count per request, by perf
 ## wrong-turn NAME=router | what did not help; without NAME a list
 where flame syscalls allocs stat: ; $(tool) $@ $(call list,$(STAGE)) $(A) $(B) $(if $(call on,$(GUESS)),--guess) $(flags)
 wrong-turn: ; $(tool) $@ $(NAME) $(ARGS)
 
-## lab NAME=locks | a small question in half a minute; without NAME a list
+## lab NAME=locks | a small question in half a minute, or the list
 ## lab NAME=locks GUESS=0 | without asking for a guess; also QUICK=1
 lab: ; $(tool) lab $(NAME) $(if $(call off,$(GUESS)),--guess=false) $(if $(call on,$(QUICK)),--quick) $(ARGS)
 
 ### Read
-## docs | builds the site and serves it; STAGE=5: with that server
+## docs | builds the site and serves it, also by STAGE=5
 ## docs-build | the site alone, into docs/_site
 ## docs-check | links, figures, hunks and commands of the docs
 ## docs-refresh | measures anew every figure that the docs quote
-## docs-readmes | writes figures and tables into chapters and READMEs
+## docs-readmes | writes figures and tables into the Markdown
 docs: ; $(tool) docs serve $(STAGE) $(if $(ADDR),--addr $(ADDR)) $(ARGS)
 docs-build docs-check docs-refresh docs-readmes: ; $(tool) docs $(subst docs-,,$@) $(ARGS)
 
@@ -141,7 +141,7 @@ workshop-proof: ; QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 6
 ## stage3 test | tests it, with the common suite
 ## stage3 race | the same with the race detector
 ## stage3 build | builds it, into bench/out/bin
-## diff A=1 B=2 | the code that a step changes; READMES=1: its README too
+## diff A=1 B=2 | the code that a step changes; also READMES=1
 # Copies, as git compares whole folders only, and no packages for go; the code comes first. Word by word in colour; exit code 1 says that they differ.
 copies := bench/out/_diff
 diff:
@@ -155,19 +155,19 @@ diff:
 	case $$? in 0) echo "no difference" ;; 1 | 141) ;; *) exit 2 ;; esac
 
 ### Everything
-## test | all tests, in some 3 minutes on 2 CPUs; so does make check without N
+## test | all tests, in some 3 minutes on 2 CPUs
 # make vet is another, and what a debugger wants of a binary takes more time than the rest of linking.
 test: ; $(GO) test -vet=off -ldflags=-w $(ARGS) ./...
 ## race | race detector on all tests; needs a C compiler
 race: ; $(c_compiler)CGO_ENABLED=1 $(GO) test -race $(ARGS) ./...
-## fuzz TIME=60s | the same bytes to all six, as a fuzzer thinks of them
+## fuzz TIME=60s | the same bytes to all six, by a fuzzer
 # Without the last flag, minimising what it found interesting takes nearly all of the time.
 fuzzing = -fuzztime $(or $(TIME),60s) -fuzzminimizetime 5x
 fuzz:
 	$(GO) test ./shared/suite/differential -run '^$$' -fuzz FuzzDifferential $(fuzzing) $(ARGS)
 	$(GO) test ./bench/workshop/internal/grade -run '^$$' -fuzz FuzzFrames $(fuzzing)
 	@for target in FuzzJudge FuzzBody FuzzTarget FuzzHost; do $(GO) test ./shared/http1 -run '^$$' -fuzz "^$$target$$" $(fuzzing) || exit; done
-## soak TIME=60s | each stage under full load, clients that come and go
+## soak TIME=60s | each stage under load, clients come and go
 soak:
 	$(GO) test -p 1 -count=1 -timeout 0 -v ./stage*-*/ -run '^TestHostile$$/^(soak|churn|many_connections)$$' -parallel 1 \
 	  -soak=$(or $(TIME),60s) -churn=20s -connections=10000 $(ARGS)

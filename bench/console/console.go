@@ -84,6 +84,12 @@ func IsTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Colour says whether out takes colours: a terminal that is not dumb, of somebody who has not set
+// NO_COLOR.
+func Colour(out io.Writer) bool {
+	return IsTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
 // Columns is how many columns a terminal has: Width for one that nobody has told, 0 for what is no
 // terminal and so has no end.
 func Columns(out io.Writer) int {

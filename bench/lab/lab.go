@@ -58,7 +58,15 @@ type Way struct {
 	Text string `yaml:"text"` // one line
 	// Experiment says that the way may be missing: it needs the lab's experiment, or a CPU for it.
 	Experiment bool `yaml:"experiment"`
+	// Build is how the binary of this way is built, where that is the way: flags of go build, and
+	// variables as NAME=value, with blanks between them.
+	Build string `yaml:"build"`
+	// Profile is a case. The binary is built with a CPU profile of that case's baseline (-pgo).
+	Profile string `yaml:"profile"`
 }
+
+// builds says whether the way needs a binary of its own.
+func (w Way) builds() bool { return w.Build != "" || w.Profile != "" }
 
 // Case is one input or setting with which all its ways are run.
 type Case struct {
@@ -177,8 +185,11 @@ func (l *Lab) check(folder string) error {
 			wrong("case %s: a text and two ways are needed", c.Name)
 		}
 		for i, w := range c.Ways {
-			if w.Experiment && (i == 0 || l.Experiment == "") {
+			if w.Experiment && (i == 0 || l.Experiment == "" && !w.builds()) {
 				wrong("%s/%s: a baseline is always there, and a way for an experiment needs one", c.Name, w.Name)
+			}
+			if _, ok := l.Find(w.Profile); w.builds() && i == 0 || w.Profile != "" && !ok {
+				wrong("%s/%s: a baseline is built as usual, and a profile is one of a case", c.Name, w.Name)
 			}
 			if !plain.MatchString(c.Name) || !plain.MatchString(w.Name) || numbered.MatchString(w.Name) || w.Text == "" {
 				wrong("%s/%s: names are small letters, digits and hyphens, with no number behind the last hyphen of a way; a way has a text", c.Name, w.Name)

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/bench/stats"
@@ -112,6 +114,44 @@ func TestExperiment(t *testing.T) {
 	require.ErrorContains(t, err, "one/new: a baseline is always there, and a way for an experiment needs one")
 }
 
+// A way can be a build of its own: with flags or variables, or with a profile of a case.
+func TestBuilds(t *testing.T) {
+	definition := strings.Replace(little, "text: f}]", "text: f}, {name: flag, text: n, build: -tags=other}, "+
+		"{name: variable, text: v, build: GOFLAGS=-tags=other}, "+
+		"{name: nowhere, text: w, build: -tags=broken, experiment: true}]", 1)
+	code := strings.NewReplacer("[]int{1000, 1}", "[]int{1000, 1, 2, 3, 4}",
+		`1: "fast"`, `1: "fast", 2: "flag", 3: "variable", 4: "nowhere"`, `float64(n), "things"`, `tag, "things"`).Replace(littleCode)
+	root, l, err := makeLab(t, definition, code)
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"usual_test.go":  "//go:build !other\n\npackage little\n\nconst tag = 1\n",
+		"other_test.go":  "//go:build other\n\npackage little\n\nconst tag = 2\n",
+		"broken_test.go": "//go:build broken\n\npackage little\n\nimport \"os\"\n\nfunc init() { os.Exit(1) }\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(root, filepath.FromSlash(Folder), "little", name), []byte(text), 0o644))
+	}
+	require.NoError(t, l.Check(t.Context(), root))
+	r, err := l.Measure(t.Context(), root, Options{Time: time.Second, Rounds: 1, Seed: 1, Tell: func(string) {}})
+	require.NoError(t, err)
+	got := map[string]float64{}
+	for _, w := range r.Cases[0].Ways {
+		got[w.Name] = w.Also["things"].Median
+	}
+	require.Equal(t, map[string]float64{"slow": 1, "fast": 1, "flag": 2, "variable": 2}, got, "without the one that does not run here")
+
+	b := l.bench(root, t.TempDir())
+	require.NoError(t, b.build(t.Context(), b.binary))
+	args, err := b.args(t.Context(), Way{Name: "profiled", Build: "-race CGO_ENABLED=1", Profile: "one"})
+	require.NoError(t, err)
+	file := filepath.Join(b.shared, "one.pgo")
+	require.Equal(t, []string{"-race", "CGO_ENABLED=1", "-pgo=" + file}, args)
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	sampled, err := profile.ParseData(data)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(sampled.Function, func(f *profile.Function) bool { return strings.Contains(f.Name, "BenchmarkLittle") }))
+}
+
 func TestMeasure(t *testing.T) {
 	root, l, err := makeLab(t, little, littleCode)
 	require.NoError(t, err)
@@ -174,6 +214,8 @@ func TestDefinitions(t *testing.T) {
 		{", {name: fast, text: f}", "", "two ways"},
 		{"below: 0.5", "below: 0", "needs a way of the case, or bounds"},
 		{"in: [2, 5], ", "", "needs what it is"},
+		{"text: s}", "text: s, build: -race}", "a baseline is built as usual"},
+		{"text: f}", "text: f, profile: two}", "a profile is one of a case"},
 		{"case: one, way: fast", "case: two, way: fast", "guess: "},
 	} {
 		_, _, err := makeLab(t, strings.Replace(little, one.old, one.bad, 1), littleCode)

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -138,13 +139,8 @@ func (l *Lab) Measure(ctx context.Context, root string, o Options) (*Result, err
 		return nil, err
 	}
 	defer os.RemoveAll(folder)
-	b := bench{lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name), binary: filepath.Join(folder, l.Name+".test"), shared: folder}
-	o.Tell("building")
-	if err := b.build(ctx); err != nil {
-		return nil, err
-	}
-	o.Tell("checking that all ways do the same")
-	if err := b.verify(ctx); err != nil {
+	b := l.bench(root, folder)
+	if err := b.prepare(ctx, true, o.Tell); err != nil {
 		return nil, err
 	}
 	if b.lab, err = b.offered(ctx); err != nil {
@@ -207,20 +203,108 @@ func (s *series) add(round int, figures map[string]float64) {
 	}
 }
 
-// bench is a lab's test binary.
+// bench is a lab's test binary, with those of ways that are builds of their own.
 type bench struct {
 	lab            *Lab
 	folder, binary string
-	shared         string // see FolderVariable
+	shared         string         // see FolderVariable
+	own            map[Way]string // binaries of ways that have one; "" where it does not run here
 }
 
-// build compiles it, once: the rounds only run it. A lab may be a module of its own.
-func (b bench) build(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-o", b.binary, ".")
-	cmd.Dir = b.folder
+func (l *Lab) bench(root, shared string) *bench {
+	return &bench{
+		lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name),
+		binary: filepath.Join(shared, l.Name+".test"), shared: shared, own: map[Way]string{},
+	}
+}
+
+// prepare compiles all binaries, once, as the rounds only run them, and tests each. Those with a
+// profile can be left out: with a new profile, the standard library is compiled anew as well.
+func (b *bench) prepare(ctx context.Context, profiles bool, tell func(string)) error {
+	tell("building")
+	if err := b.build(ctx, b.binary); err != nil {
+		return err
+	}
+	tell("checking that all ways do the same")
+	if err := b.verify(ctx, b.binary); err != nil {
+		return err
+	}
+	for _, c := range b.lab.Cases {
+		for _, w := range c.Ways {
+			if _, known := b.own[w]; known || !w.builds() || w.Profile != "" && !profiles {
+				continue
+			}
+			tell("building " + w.Name)
+			args, err := b.args(ctx, w)
+			if err != nil {
+				return err
+			}
+			binary := fmt.Sprintf("%s%d", b.binary, len(b.own))
+			if err := b.build(ctx, binary, args...); err != nil {
+				return err
+			}
+			b.own[w] = binary
+			if w.Experiment {
+				out, err := b.run(ctx, binary, "-test.list", "^$")
+				if err != nil {
+					return err
+				}
+				if out.Err() != nil { // this CPU lacks instructions
+					b.own[w] = ""
+					continue
+				}
+			}
+			if err := b.verify(ctx, binary); err != nil {
+				return fmt.Errorf("%s: %w", w.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// args are what build needs to build the binary of w.
+func (b *bench) args(ctx context.Context, w Way) ([]string, error) {
+	args := strings.Fields(w.Build)
+	if w.Profile == "" {
+		return args, nil
+	}
+	file, err := b.profile(ctx, w.Profile)
+	return append(args, "-pgo="+file), err
+}
+
+// profileTime is how long a case runs for its profile: some hundred samples.
+const profileTime = 2 * time.Second
+
+// profile returns the file with a CPU profile of a case's baseline.
+func (b *bench) profile(ctx context.Context, of string) (string, error) {
+	file := filepath.Join(b.shared, of+".pgo")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	c, _ := b.lab.Find(of)
+	out, err := b.run(ctx, b.binary, "-test.run", "^$", "-test.benchtime", profileTime.String(), "-test.bench", benchmark(of, c.Baseline()), "-test.cpuprofile", file)
+	if err == nil {
+		err = out.Err()
+	}
+	return file, err
+}
+
+// build compiles a test binary; each of args is a flag of go build, or a variable. A lab may be a
+// module of its own.
+func (b *bench) build(ctx context.Context, binary string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-buildvcs=false", "-o", binary)
+	cmd.Dir, cmd.Env = b.folder, os.Environ()
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			cmd.Args = append(cmd.Args, arg)
+		} else {
+			cmd.Env = append(cmd.Env, arg)
+		}
+	}
+	cmd.Args = append(cmd.Args, ".")
 	if b.lab.Experiment != "" {
 		// The standard library is built anew for an experiment; without cgo that is less work.
-		env := append(os.Environ(), "GOEXPERIMENT="+b.lab.Experiment, "CGO_ENABLED=0")
+		env := append(cmd.Env, "GOEXPERIMENT="+b.lab.Experiment, "CGO_ENABLED=0")
 		known := exec.CommandContext(ctx, "go", "env", "GOEXPERIMENT")
 		if known.Env = env; known.Run() == nil {
 			cmd.Env = env
@@ -234,25 +318,30 @@ func (b bench) build(ctx context.Context) error {
 }
 
 // offered is the lab without the ways that this toolchain or CPU does not have.
-func (b bench) offered(ctx context.Context) (*Lab, error) {
-	if b.lab.Experiment == "" {
-		return b.lab, nil
-	}
-	all, err := b.once(ctx)
-	if err != nil {
-		return nil, err
+func (b *bench) offered(ctx context.Context) (*Lab, error) {
+	all := map[string]map[string]float64{}
+	if b.lab.Experiment != "" {
+		var err error
+		if all, err = b.once(ctx); err != nil {
+			return nil, err
+		}
 	}
 	l := *b.lab
 	l.Cases = slices.Clone(l.Cases)
 	for i, c := range l.Cases {
-		l.Cases[i].Ways = slices.DeleteFunc(slices.Clone(c.Ways), func(w Way) bool { return w.Experiment && all[c.Name+"/"+w.Name] == nil })
+		l.Cases[i].Ways = slices.DeleteFunc(slices.Clone(c.Ways), func(w Way) bool {
+			if w.builds() {
+				return b.own[w] == ""
+			}
+			return w.Experiment && all[c.Name+"/"+w.Name] == nil
+		})
 	}
 	return &l, nil
 }
 
 // once runs each benchmark once, and returns their figures.
-func (b bench) once(ctx context.Context) (map[string]map[string]float64, error) {
-	out, err := b.run(ctx, "-test.run", "^$", "-test.benchmem", "-test.benchtime", "1x", "-test.bench", ".")
+func (b *bench) once(ctx context.Context) (map[string]map[string]float64, error) {
+	out, err := b.run(ctx, b.binary, "-test.run", "^$", "-test.benchmem", "-test.benchtime", "1x", "-test.bench", ".")
 	if err == nil {
 		err = out.Err()
 	}
@@ -262,15 +351,15 @@ func (b bench) once(ctx context.Context) (map[string]map[string]float64, error) 
 	return parse(out.Stdout), nil
 }
 
-func (b bench) run(ctx context.Context, args ...string) (harness.Output, error) {
-	return harness.Run(ctx, harness.Command{Path: b.binary, Dir: b.folder, Env: slices.Concat(b.lab.Variables, []string{FolderVariable + "=" + b.shared}), Args: append(args, "-test.cpu", fmt.Sprint(b.lab.CPUs))})
+func (b *bench) run(ctx context.Context, binary string, args ...string) (harness.Output, error) {
+	return harness.Run(ctx, harness.Command{Path: binary, Dir: b.folder, Env: slices.Concat(b.lab.Variables, []string{FolderVariable + "=" + b.shared}), Args: append(args, "-test.cpu", fmt.Sprint(b.lab.CPUs))})
 }
 
 var skipped = regexp.MustCompile(`(?m)^\s+\w+\.go:\d+: (.*)\n--- SKIP: TestSame`)
 
 // verify runs the lab's test: ways that do not do the same are not compared.
-func (b bench) verify(ctx context.Context) error {
-	out, err := b.run(ctx, "-test.v", "-test.run", "^TestSame$")
+func (b *bench) verify(ctx context.Context, binary string) error {
+	out, err := b.run(ctx, binary, "-test.v", "-test.run", "^TestSame$")
 	if err != nil {
 		return err
 	}
@@ -286,9 +375,17 @@ func (b bench) verify(ctx context.Context) error {
 	return nil
 }
 
+// benchmark is the pattern of a single sub-benchmark.
+func benchmark(of, way string) string { return "^Benchmark.*$/^" + of + "$/^" + way + "$" }
+
 // one runs a single sub-benchmark.
-func (b bench) one(ctx context.Context, i item, each time.Duration) (map[string]float64, error) {
-	out, err := b.run(ctx, "-test.run", "^$", "-test.benchmem", "-test.benchtime", each.String(), "-test.bench", "^Benchmark.*$/^"+i.of+"$/^"+i.way+"$")
+func (b *bench) one(ctx context.Context, i item, each time.Duration) (map[string]float64, error) {
+	binary := b.binary
+	if c, ok := b.lab.Find(i.of); ok {
+		k := slices.IndexFunc(c.Ways, func(w Way) bool { return w.Name == i.way })
+		binary = cmp.Or(b.own[c.Ways[k]], binary)
+	}
+	out, err := b.run(ctx, binary, "-test.run", "^$", "-test.benchmem", "-test.benchtime", each.String(), "-test.bench", benchmark(i.of, i.way))
 	if err == nil {
 		err = out.Err()
 	}
@@ -328,7 +425,7 @@ func parse(output string) map[string]map[string]float64 {
 }
 
 // result puts the rounds together.
-func (b bench) result(items []item, measured map[item]*series, rounds int, each time.Duration, began time.Time) *Result {
+func (b *bench) result(items []item, measured map[item]*series, rounds int, each time.Duration, began time.Time) *Result {
 	r := &Result{
 		Schema: Schema, Version: Version, Lab: b.lab.Name, Unit: b.lab.Unit, Created: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
 		Each: each.Seconds(), Rounds: rounds, Machine: run.Machine(),
@@ -362,32 +459,29 @@ func (b bench) result(items []item, measured map[item]*series, rounds int, each 
 	return r
 }
 
-// Check builds a lab, runs its test and each benchmark once, and says whether the benchmarks are
-// those of lab.yaml.
+// Check builds a lab, runs its test in each binary and each benchmark once, and says whether the
+// benchmarks are those of lab.yaml.
 func (l *Lab) Check(ctx context.Context, root string) error {
 	folder, err := os.MkdirTemp("", "ladder-lab-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	b := bench{lab: l, folder: filepath.Join(root, filepath.FromSlash(Folder), l.Name), binary: filepath.Join(folder, l.Name+".test"), shared: folder}
-	if err := b.build(ctx); err != nil {
-		return err
-	}
-	if err := b.verify(ctx); err != nil {
+	b := l.bench(root, folder)
+	if err := b.prepare(ctx, false, func(string) {}); err != nil {
 		return err
 	}
 	all, err := b.once(ctx)
 	if err != nil {
 		return err
 	}
-	if b.lab, err = b.offered(ctx); err != nil {
-		return err
-	}
 	var errs []error
-	for _, c := range b.lab.Cases {
+	for _, c := range l.Cases {
 		for _, w := range c.Ways {
 			figures, ok := all[c.Name+"/"+w.Name]
+			if !ok && w.Experiment && !w.builds() {
+				continue // not for this toolchain or CPU
+			}
 			for _, unit := range append([]string{l.Unit}, l.Also...) {
 				if _, has := figures[unit]; !ok || !has {
 					errs = append(errs, fmt.Errorf("lab %s has no benchmark %s/%s that reports %s", l.Name, c.Name, w.Name, unit))

@@ -30,13 +30,14 @@ func Allocs(ctx context.Context, o Options, stages []string) (*AllocTable, error
 	length := cmp.Or(o.Duration, allocLength)
 	var views []*allocView
 	for _, server := range servers {
-		o.Tell("recording %s on %s", server.Name, w.Name)
+		o.step("recording %s on %s", server.Name, w.Name)
 		v, err := l.allocations(ctx, server, w, length)
 		if err != nil {
 			return nil, err
 		}
 		views = append(views, v)
 	}
+	o.step("")
 	if len(views) == 1 {
 		views[0].text(o.Out)
 		return newAllocTable(views), nil
@@ -287,7 +288,7 @@ func (l *lab) allocMatrix(ctx context.Context, o Options, servers []run.Server, 
 			return nil, err
 		}
 		for _, server := range servers {
-			o.Tell("recording %s on %s", server.Name, name)
+			o.step("recording %s on %s", server.Name, name)
 			v, err := l.allocations(ctx, server, w, each)
 			if err != nil {
 				return nil, err
@@ -296,6 +297,7 @@ func (l *lab) allocMatrix(ctx context.Context, o Options, servers []run.Server, 
 			measured = append(measured, v)
 		}
 	}
+	o.step("")
 	fmt.Fprintf(o.Out, "Heap objects per request, by workload\n\n")
 	allocRow(o.Out, "", views, func(v *allocView) string { return harness.ShortName(v.server) })
 	for _, name := range frugal {

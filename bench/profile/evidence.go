@@ -50,7 +50,7 @@ func (x *experiment) look(ctx context.Context) error {
 		if r := records[server.Name]; r != nil {
 			return r, nil
 		}
-		all, err := s.takeAll(ctx, []run.Server{server}, w, x.tell)
+		all, err := s.takeAll(ctx, []run.Server{server}, w, x.step)
 		if err != nil {
 			return nil, err
 		}

@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +29,7 @@ func Flame(ctx context.Context, o Options, stages []string, profiler string) (*F
 		return nil, err
 	}
 	defer s.close()
-	sides, err := s.takeAll(ctx, servers, w, o.Tell)
+	sides, err := s.takeAll(ctx, servers, w, o.step)
 	if err != nil {
 		return nil, err
 	}
@@ -100,57 +96,11 @@ func (r *record) tool() string {
 	return "go"
 }
 
-// A node is a frame with all that was seen above it. Values are nanoseconds per
-// request: one in a graph, two in a difference.
-type node struct {
-	frame    frame
-	values   []float64
-	children map[frame]*node
-}
-
-func newNode(f frame, sides int) *node {
-	return &node{frame: f, values: make([]float64, sides), children: map[frame]*node{}}
-}
-
-const allKinds = projectCode + 1 // the colour of the root
-
-// treeOf merges records into one tree, callers first, with a value for each
-// record. With cut, stacks begin with their category: two stages do the same
-// things in differently named functions, and only below these are comparable.
-func treeOf(cut bool, records ...*record) *node {
-	root := newNode(frame{name: "all", kind: allKinds}, len(records))
-	for side, r := range records {
-		for _, s := range r.stacks {
-			value := r.perRequest(s.weight)
-			at := root
-			at.values[side] += value
-			frames := s.frames
-			if cut {
-				c, inside := decide(frames)
-				frames = append(slices.Clone(frames[:inside]), frame{name: c.String(), kind: c.kind()})
-			}
-			for _, f := range slices.Backward(frames) {
-				next := at.children[f]
-				if next == nil {
-					next = newNode(f, len(records))
-					at.children[f] = next
-				}
-				next.values[side] += value
-				at = next
-			}
-		}
-	}
-	return root
-}
-
 //go:embed page/page.html
 var pageSource string
 
 //go:embed page/page.css
 var pageStyle string
-
-//go:embed page/page.js
-var pageScript string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageSource))
 
@@ -162,25 +112,7 @@ type page struct {
 	Revision string
 	Style    template.CSS
 	Script   template.JS
-	Data     template.JS
-
-	data  pageData
-	index map[frame]int
-}
-
-// pageData is what page.js reads.
-type pageData struct {
-	Names [][2]any   `json:"names"` // name and kind
-	Views []pageView `json:"views"`
-}
-
-type pageView struct {
-	Title  string    `json:"title"`
-	Source string    `json:"source"`
-	About  string    `json:"about"`
-	Labels []string  `json:"labels,omitempty"` // of the two sides of a difference
-	Step   []float64 `json:"step"`             // nanoseconds per request that one sample stands for, of each side
-	Tree   any       `json:"tree"`
+	Figure   template.HTML
 }
 
 func newPage(sides [][]*record, revision string) *page {
@@ -188,73 +120,23 @@ func newPage(sides [][]*record, revision string) *page {
 	p := &page{
 		Title: harness.ShortName(first.server) + " on " + first.workload, Created: time.Now().UTC().Format("2006-01-02 15:04 MST"),
 		Command: strings.Join(append([]string{"ladder"}, os.Args[1:]...), " "), Revision: revision,
-		Style: template.CSS(pageStyle), Script: template.JS(pageScript), index: map[frame]int{},
+		Style: template.CSS(pageStyle + FlameStyle), Script: template.JS(FlameScript),
 	}
 	if len(sides) == 2 {
 		p.Title = fmt.Sprintf("%s and %s on %s", harness.ShortName(first.server), harness.ShortName(sides[1][0].server), first.workload)
 	}
+	figure := Figure{ID: "flame", Whole: true}
 	// What sees more comes first.
 	for source := len(sides[0]) - 1; source >= 0; source-- {
 		if len(sides) == 2 {
-			p.add(sides[0][source], sides[1][source])
+			figure.Graphs = append(figure.Graphs, Difference(graphOf(sides[0][source], true), graphOf(sides[1][source], true)))
 		}
 		for _, records := range sides {
-			p.add(records[source])
+			figure.Graphs = append(figure.Graphs, graphOf(records[source], false))
 		}
 	}
+	p.Figure = template.HTML(figure.HTML())
 	return p
 }
 
-// add adds a graph of one record, or the difference of two.
-func (p *page) add(records ...*record) {
-	r := records[0]
-	v := pageView{Title: harness.ShortName(r.server), Source: r.source, Tree: p.encode(treeOf(len(records) > 1, records...))}
-	about := r.about()
-	v.About = strings.Join([]string{about[0], about[1], about[2]}, "; ")
-	if len(records) == 2 {
-		v.Title = "difference"
-		v.Labels = []string{harness.ShortName(r.server), harness.ShortName(records[1].server)}
-		v.About = fmt.Sprintf("%s: %s %.2f µs of server CPU per request, %s %.2f µs", r.source, v.Labels[0], r.outcome.cpuMicros(), v.Labels[1], records[1].outcome.cpuMicros())
-	}
-	for _, r := range records {
-		v.Step = append(v.Step, r.outcome.cpuNanos()/float64(r.samples))
-	}
-	p.data.Views = append(p.data.Views, v)
-}
-
-// encode turns a tree into arrays, which are a third of the size of objects.
-func (p *page) encode(n *node) []any {
-	i, ok := p.index[n.frame]
-	if !ok {
-		i = len(p.data.Names)
-		p.index[n.frame] = i
-		p.data.Names = append(p.data.Names, [2]any{n.frame.name, n.frame.kind})
-	}
-	values := make([]float64, len(n.values))
-	for side, v := range n.values {
-		values[side] = math.Round(v*100) / 100
-	}
-	out := []any{i, values}
-	if len(n.children) > 0 {
-		// By name, so that a frame has its place wherever it appears.
-		children := slices.SortedFunc(maps.Values(n.children), func(a, b *node) int {
-			return cmp.Or(strings.Compare(a.frame.name, b.frame.name), cmp.Compare(a.frame.kind, b.frame.kind))
-		})
-		inner := make([]any, len(children))
-		for c, child := range children {
-			inner[c] = p.encode(child)
-		}
-		out = append(out, inner)
-	}
-	return out
-}
-
-func (p *page) write(out io.Writer) error {
-	// json.Marshal spells < as \u003c, so that no name can end the element it stands in.
-	b, err := json.Marshal(p.data)
-	if err != nil {
-		return err
-	}
-	p.Data = template.JS(b)
-	return pageTemplate.Execute(out, p)
-}
+func (p *page) write(out io.Writer) error { return pageTemplate.Execute(out, p) }

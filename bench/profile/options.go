@@ -24,6 +24,18 @@ type Options struct {
 
 	Out  io.Writer                        // the result, for people; required
 	Tell func(format string, args ...any) // what is going on, a line each; required
+	Step func(text string)                // what is being done just now, in the place of what it said before; "" ends that. Tell when nil
+}
+
+// step says what is being done just now.
+func (o Options) step(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case o.Step != nil:
+		o.Step(text)
+	case text != "":
+		o.Tell("%s", text)
+	}
 }
 
 const warmup = 200 * time.Millisecond

@@ -52,15 +52,6 @@ func outlineOf(p *profile.Profile) (*Outline, error) {
 	return o, nil
 }
 
-// Class says whose code a frame of an outline is: "kernel", "runtime" for Go's,
-// "library" for Go's and modules', or "project".
-func Class(name string) string {
-	if strings.HasPrefix(name, inKernel) {
-		return "kernel"
-	}
-	return map[kind]string{runtimeCode: "runtime", libraryCode: "library", projectCode: "project"}[kindOf(name, false)]
-}
-
 // outlined leaves out of a stack, which is leaf first, what says nothing to a
 // reader, and turns it around: how a loop's goroutine was started, the layers
 // between a wrapper and the kernel, what Go's runtime calls within itself, and

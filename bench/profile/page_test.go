@@ -33,22 +33,9 @@ func written(t *testing.T, sides ...[]*record) string {
 	return string(b)
 }
 
-func dataOf(t *testing.T, html string) (d struct {
-	Names [][2]any
-	Views []struct {
-		Title, Source, About string
-		Labels               []string
-		Step                 []float64
-		Tree                 []any
-	}
-}) {
-	t.Helper()
-	_, rest, ok := strings.Cut(html, `<script id="data" type="application/json">`)
-	require.True(t, ok)
-	text, _, ok := strings.Cut(rest, "</script>")
-	require.True(t, ok)
-	require.NoError(t, json.Unmarshal([]byte(text), &d))
-	return d
+// shows are the graphs of a page, in their order: what each says of itself.
+func shows(html string) (graphs [][]string) {
+	return regexp.MustCompile(`<div class="graph" data-name="([^"]*)" data-view="[^"]*" data-source="([^"]*)" data-sides="([^"]*)"[^>]*><p class="about">([^<]*)</p>`).FindAllStringSubmatch(html, -1)
 }
 
 func TestPageIsSelfContained(t *testing.T) {
@@ -57,12 +44,12 @@ func TestPageIsSelfContained(t *testing.T) {
 		require.Equal(t, "data:,", m[1])
 	}
 	require.NotRegexp(t, `(?i)url\(|@import|https?://|fetch\(|XMLHttpRequest`, html)
-	d := dataOf(t, html)
-	require.Len(t, d.Views, 2)
-	require.Equal(t, "perf (cpu-clock)", d.Views[0].Source, "the one that sees more comes first")
-	require.Equal(t, goSource, d.Views[1].Source)
-	require.Contains(t, d.Views[0].About, "20.00 µs of server CPU per request")
-	require.Contains(t, html, "prefers-color-scheme: dark")
+	graphs := shows(html)
+	require.Len(t, graphs, 2)
+	require.Equal(t, "perf (cpu-clock)", graphs[0][2], "the one that sees more comes first")
+	require.Equal(t, goSource, graphs[1][2])
+	require.Contains(t, graphs[0][4], "20.00 µs of server CPU per request")
+	require.Contains(t, html, "light-dark(")
 }
 
 func TestNamesCannotBreakThePage(t *testing.T) {
@@ -70,33 +57,33 @@ func TestNamesCannotBreakThePage(t *testing.T) {
 	r.stacks[0].frames = append([]frame{{`</script><script>alert("1")`, libraryCode}}, r.stacks[0].frames...)
 	html := written(t, []*record{r})
 	require.NotContains(t, html, `<script>alert`)
-	require.NotEmpty(t, dataOf(t, html).Names)
+	require.Contains(t, html, `title="&lt;/script&gt;&lt;script&gt;alert(&#34;1&#34;): `)
 }
 
-// Every frame is at least as wide as what lies on it, and the root is the CPU time of a request.
+// Every frame is at least as wide as what lies below it, and the root is the CPU time of a request.
 func TestTreeAddsUp(t *testing.T) {
-	root := treeOf(false, recorded(t, "perf"))
+	root := graphOf(recorded(t, "perf"), false).root
 	require.InEpsilon(t, 20_000, root.values[0], 1e-9)
 	checkTree(t, root)
 }
 
-func checkTree(t *testing.T, n *node) {
-	for side, v := range n.values {
-		sum := 0.0
-		for _, c := range n.children {
-			sum += c.values[side]
+func checkTree(t *testing.T, root *node) {
+	root.all(func(n *node) bool {
+		for side, v := range n.values {
+			sum := 0.0
+			for _, c := range n.children {
+				sum += c.values[side]
+			}
+			require.LessOrEqual(t, sum, v+1e-6, n.frame.name)
 		}
-		require.LessOrEqual(t, sum, v+1e-6, n.frame.name)
-	}
-	for _, c := range n.children {
-		checkTree(t, c)
-	}
+		return true
+	})
 }
 
 // The same samples, from a server that answered twice as many requests in the
 // same time, are half as much for each of them.
 func TestDifferenceIsPerRequest(t *testing.T) {
-	root := treeOf(true, recorded(t, "perf"), half(t))
+	root := Difference(graphOf(recorded(t, "perf"), true), graphOf(half(t), true)).root
 	require.InEpsilon(t, 20_000, root.values[0], 1e-9)
 	require.InEpsilon(t, 10_000, root.values[1], 1e-9)
 	checkTree(t, root)
@@ -110,11 +97,32 @@ func TestDifferenceIsPerRequest(t *testing.T) {
 			}
 		}
 	}
-	d := dataOf(t, written(t, []*record{recorded(t, "perf")}, []*record{half(t)}))
-	require.Len(t, d.Views, 3)
-	require.Equal(t, "difference", d.Views[0].Title)
-	require.Equal(t, []string{"stage0", "stage1"}, d.Views[0].Labels)
-	require.Equal(t, "stage1", d.Views[2].Title)
+	graphs := shows(written(t, []*record{recorded(t, "perf")}, []*record{half(t)}))
+	require.Len(t, graphs, 3)
+	require.Equal(t, "difference", graphs[0][1])
+	require.Equal(t, "stage0,stage1", graphs[0][3])
+	require.Equal(t, "stage1", graphs[2][1])
+}
+
+// What a step takes away is outlined once, where it begins, and what is there by chance only is
+// not.
+func TestGoneFrames(t *testing.T) {
+	before := &Outline{About: "stage1 on hello, by perf; 1,000 samples", Time: map[string]int64{
+		"main.run;main.arm;netpoll.SetTimer": 50, "main.run;main.close;netpoll.SetTimer": 30, "main.run;main.rare": 1, "main.run;netpoll.Send;[kernel] sendto": 919,
+	}}
+	after := &Outline{About: "stage2", Time: map[string]int64{"main.run;main.arm": 10, "main.run;main.close": 5, "main.run;netpoll.Send;[kernel] sendto": 900}}
+	g := before.Graph("stage1", 20)
+	require.InEpsilon(t, 20_000, g.root.values[0], 1e-9, "the price that was measured")
+	require.InEpsilon(t, 20, g.step[0], 1e-9)
+	names, shares := g.MarkGone(after.Graph("stage2", 10), 0.01)
+	require.Equal(t, []string{"netpoll.SetTimer"}, names)
+	require.InEpsilon(t, 0.08, shares[0], 1e-9)
+	html := (&Figure{ID: "f", Graphs: []*Graph{g}, Code: func(name string) string { return map[string]string{"main.arm": "#d-arm"}[name] }}).HTML()
+	require.Equal(t, 2, strings.Count(html, `class="project gone"`))
+	require.Contains(t, html, `<a href="#d-arm" class="project" data-v="1000" title="main.arm: 5.0%">arm</a>`)
+	require.Contains(t, html, `<span class="kernel" data-v="18380" title="[kernel] sendto: 92%">sendto</span>`)
+	require.Equal(t, "http.readRequest", frameLabel("net/http.readRequest"))
+	require.Equal(t, "loop.run", frameLabel("main.(*loop).run"))
 }
 
 func TestRecordingsOfOneServerJoin(t *testing.T) {
@@ -149,54 +157,57 @@ func TestPageWorksInABrowser(t *testing.T) {
 	t.Parallel()
 	t.Run("link", func(t *testing.T) {
 		t.Parallel()
-		html := browse(t, "", "#graph=stage0&search=tcp_sendmsg&zoom=main.(*conn).parse")
-		require.Regexp(t, `<output id="matched"[^>]*>[0-9.]+% of the whole</output>`, html)
-		require.Regexp(t, `<p id="detail"[^>]*>main\.\(\*conn\)\.parse — [0-9.]+% of the whole, [0-9.]+ µs per request`, html)
-		require.Regexp(t, `class="frame project faded"[^>]*>main\.\(\*loop\)\.run<`, html, "what lies below the frame that is zoomed into")
-		require.NotContains(t, html, ">tcp_sendmsg<", "nothing beside it is drawn")
-		require.Contains(t, html, `<button id="out" type="button">`, "zoomed, so that one can zoom out")
+		html := browse(t, "", "#flame?view=stage0&search=^tcp_send(msg|page)$&zoom=main.(*conn).parse&up=1")
+		require.Regexp(t, `<output>[0-9.]+% of the whole</output>`, html)
+		require.Regexp(t, `<p class="detail" role="status">main\.\(\*conn\)\.parse — [0-9.]+% of the whole, [0-9.]+ µs per request`, html)
+		require.Regexp(t, `<div class="fr path"[^>]*><span class="project"[^>]*title="main\.\(\*conn\)\.parse: `, html)
+		require.Contains(t, html, `<figure class="flame whole up" id="flame">`)
+		require.Contains(t, html, `<button type="button">Zoom out</button>`, "zoomed, so that one can zoom out")
 	})
 	t.Run("mouse and keys", func(t *testing.T) {
 		t.Parallel()
-		html := browse(t, interaction, "#graph=stage0")
+		html := browse(t, interaction, "#flame?view=stage0")
 		_, text, ok := strings.Cut(html, `<pre id="log">`)
 		require.True(t, ok)
 		text, _, _ = strings.Cut(text, "</pre>")
 		var log []string
-		require.NoError(t, json.Unmarshal([]byte(text), &log))
-		require.Len(t, log, 8)
+		require.NoError(t, json.Unmarshal([]byte(text), &log), text)
+		require.Len(t, log, 9)
 		require.Regexp(t, `^main\.\(\*conn\)\.parse — [0-9.]+% of the whole`, log[0], "hover")
 		require.Equal(t, "100% true", log[1], "a click zooms in")
-		require.Regexp(t, `^[0-9.]+% of the whole$`, log[2], "search")
-		require.Equal(t, "none", log[3], "nothing beside the zoomed frame is drawn, found or not")
-		require.Equal(t, "false", log[4], "Escape zooms out")
-		require.Regexp(t, `^[1-9][0-9]*$`, log[5], "what is found is marked")
-		require.Regexp(t, `^kernel runtime library project`, log[6], "four colours that differ")
-		require.Regexp(t, `perf.*stage0 20\.00 µs.*stage1 10\.00 µs`, log[7], "another graph")
+		require.Contains(t, log[2], "zoom=main.%28*conn%29.parse", "the address keeps it")
+		require.Regexp(t, `^[0-9.]+% of the whole$`, log[3], "search")
+		require.Equal(t, "none", log[4], "nothing beside the zoomed frame is drawn, found or not")
+		require.Equal(t, "false", log[5], "Escape zooms out")
+		require.Regexp(t, `^[1-9][0-9]*$`, log[6], "what is found is marked")
+		require.Regexp(t, `^kernel runtime library project`, log[7], "four colours that differ")
+		require.Regexp(t, `stage0 20\.00 µs.*stage1 10\.00 µs`, log[8], "another graph")
 	})
 }
 
 const interaction = `<pre id="log"></pre><script>
-const log = [], find = (name) => [...document.querySelectorAll('.frame')].find((e) => e.node.name === name);
-const text = (id) => document.getElementById(id).textContent;
+const log = [], find = (name) => [...document.querySelectorAll('.graph:not([hidden]) .fr > :first-child')].find((e) => e.node.name === name && e.getClientRects().length);
+const text = (selector) => document.querySelector(selector).textContent;
+const out = [...document.querySelectorAll('.tools button')].find((b) => b.textContent === 'Zoom out');
 const parse = find('main.(*conn).parse');
 parse.dispatchEvent(new MouseEvent('mouseover', { bubbles: true }));
-log.push(text('detail'));
+log.push(text('.detail'));
 parse.click();
-log.push(Math.round(parseFloat(find('main.(*conn).parse').style.width)) + '% ' + !document.getElementById('out').disabled);
-const search = document.getElementById('search');
-search.value = 'tcp_sendmsg';
+log.push(Math.round(100 * find('main.(*conn).parse').offsetWidth / document.querySelector('.graph:not([hidden]) .frames > .fr').offsetWidth) + '% ' + !out.disabled);
+log.push(location.hash);
+const search = document.querySelector('.tools input');
+search.value = 'tcp_sendm.g$';
 search.dispatchEvent(new Event('input'));
-log.push(text('matched'));
+log.push(text('output'));
 log.push(find('tcp_sendmsg') ? 'drawn' : 'none');
 document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
-log.push(String(!document.getElementById('out').disabled));
-log.push(String(document.querySelectorAll('.frame.match').length));
+log.push(String(!out.disabled));
+log.push(String(document.querySelectorAll('.graph:not([hidden]) .match').length));
 const kinds = ['kernel', 'runtime', 'library', 'project'];
-const colours = new Set(kinds.map((k) => getComputedStyle(document.querySelector('.frame.' + k + ':not(.match)')).backgroundColor));
+const colours = new Set(kinds.map((k) => getComputedStyle(document.querySelector('.graph:not([hidden]) .frames .' + k + ':not(.match)')).backgroundColor));
 log.push(colours.size === 4 ? kinds.join(' ') : [...colours].join(' '));
-[...document.querySelectorAll('#graphs button')].find((b) => b.textContent === 'difference').click();
-log.push(text('about'));
+[...document.querySelectorAll('.tools button')].find((b) => b.textContent === 'difference').click();
+log.push(text('.graph:not([hidden]) .about'));
 document.getElementById('log').textContent = JSON.stringify(log);
 </script>`
 

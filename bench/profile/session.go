@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
@@ -31,9 +32,9 @@ type session struct {
 }
 
 // session starts a server for use, and ends it. It is an error if the server had already ended, or
-// fails to end.
+// fails to end. All have the admin listener of the stages but the C loop.
 func (l *lab) session(ctx context.Context, server run.Server, use func(*session) error) error {
-	server.Admin = true
+	server.Admin = server.Name != run.BareC
 	s, err := run.Start(ctx, server, l.place.Server, l.workers)
 	if err != nil {
 		return err
@@ -123,16 +124,21 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 			err = s.blame(ctx, err)
 		}
 	}()
+	settle, more := s.Settle, []string(nil)
+	if s.Ready.Admin == "" { // the generator counts, and reads what the server has used
+		settle = func(context.Context) (harness.Reading, error) { return harness.Reading{}, nil }
+		more = []string{"--server-pid", strconv.Itoa(s.PID())}
+	}
 	g, err := run.OpenGenerator(ctx, run.Drive{
 		Command: s.lab.command, CPUs: s.lab.place.Load, Address: s.Ready.Address, Workload: w,
-		Threads: min(len(s.lab.place.Load), w.Connections), Warmup: s.lab.warmup, Duration: duration,
+		Threads: min(len(s.lab.place.Load), w.Connections), Warmup: s.lab.warmup, Duration: duration, More: more,
 	})
 	if err != nil {
 		return o, err
 	}
 	defer g.Close()
 	// What the warm-up left is no part of a record: a connection that is yet to be accepted.
-	if _, err = s.Settle(ctx); err != nil {
+	if _, err = settle(ctx); err != nil {
 		return o, err
 	}
 	for _, r := range recorders {
@@ -140,14 +146,14 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 			return o, recorderError{err}
 		}
 	}
-	before, err := s.Settle(ctx)
+	before, err := settle(ctx)
 	if err != nil {
 		return o, err
 	}
 	if err = g.Send(ctx); err != nil {
 		return o, err
 	}
-	after, err := s.Settle(ctx)
+	after, err := settle(ctx)
 	if err != nil {
 		return o, err
 	}
@@ -161,6 +167,9 @@ func (s *session) drive(ctx context.Context, w workload.Workload, duration time.
 		return o, fmt.Errorf("%s gave %d wrong answers or lost connections on %s", s.Name, result.Failures(), w.Name)
 	} else if err != nil {
 		return o, err
+	}
+	if s.Ready.Admin == "" {
+		after.Total.Requests, after.Process.CPUNanos = result.Requests+result.Late, result.ServerCPUNanos
 	}
 	o, err = outcomeOf(before, after, result.Elapsed)
 	o.result = result

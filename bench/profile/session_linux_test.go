@@ -81,6 +81,21 @@ func TestCountersCoverTheMeasuredPartOnly(t *testing.T) {
 	require.EqualValues(t, o.requests, o.counters.Total.Writes)
 }
 
+// The C loop has no admin listener: the generator counts, and reads what the loop has used.
+func TestTheCLoopIsRecordedToo(t *testing.T) {
+	t.Parallel()
+	l := testLab(t)
+	bare, ok, err := run.BuildBareC(t.Context(), l.root, t.TempDir())
+	require.NoError(t, err)
+	if !ok {
+		t.Skip("no C compiler here")
+	}
+	o, err := l.drive(t.Context(), bare, few(t), moment)
+	require.NoError(t, err)
+	require.Equal(t, int64(o.result.Requests+o.result.Late), o.requests)
+	require.Positive(t, o.cpuNanos())
+}
+
 func TestStraceAgreesWithTheCounters(t *testing.T) {
 	t.Parallel()
 	l := testLab(t)

@@ -119,14 +119,15 @@ func (s *sampler) take(ctx context.Context, server run.Server, w workload.Worklo
 // takeAll records servers twice, the second time in reverse order and each time
 // for half as long, so that a machine that gets slower or faster meanwhile does
 // so for all of them alike.
-func (s *sampler) takeAll(ctx context.Context, servers []run.Server, w workload.Workload, tell func(string, ...any)) ([][]*record, error) {
+func (s *sampler) takeAll(ctx context.Context, servers []run.Server, w workload.Workload, step func(string, ...any)) ([][]*record, error) {
+	defer step("")
 	all := make([][]*record, len(servers))
 	for pass := range 2 {
 		for n := range servers {
 			if pass == 1 {
 				n = len(servers) - 1 - n
 			}
-			tell("recording %s on %s, %d of 2", servers[n].Name, w.Name, pass+1)
+			step("recording %s on %s, %d of 2", servers[n].Name, w.Name, pass+1)
 			records, err := s.take(ctx, servers[n], w)
 			if err != nil {
 				return nil, err

@@ -62,7 +62,7 @@ func Stat(ctx context.Context, o Options, stages []string, pin bool) (*StatTable
 	}
 	t := &StatTable{header: newHeader("stat"), Workload: w.Name, CPUs: len(l.place.Server), Workers: l.workers}
 	for _, server := range servers {
-		o.Tell("counting %s on %s", server.Name, w.Name)
+		o.step("counting %s on %s", server.Name, w.Name)
 		recorder := &statRecorder{tool: tool{cpus: l.place.Own}}
 		drive, err := l.drive(ctx, server, w, cmp.Or(o.Duration, statLength), recorder)
 		if err != nil {
@@ -70,6 +70,7 @@ func Stat(ctx context.Context, o Options, stages []string, pin bool) (*StatTable
 		}
 		t.Servers = append(t.Servers, recorder.counts.of(server.Name, drive.requests))
 	}
+	o.step("")
 	t.text(o.Out)
 	return t, nil
 }
@@ -79,12 +80,15 @@ const statLength = time.Second
 // Migrations is perf's name of the event that the scheduler moves a thread to another CPU.
 const Migrations = "cpu-migrations"
 
-// statEvents are what is counted, and how it is called in the table.
-var statEvents = []struct {
+// statEvent is what perf calls it, and what the table does.
+type statEvent struct {
 	event, name string
 	hardware    bool
 	inKernel    bool // and nowhere else: where that may not be looked into, perf counts none
-}{
+}
+
+// statEvents are what is counted.
+var statEvents = []statEvent{
 	{"instructions", "instructions", true, false},
 	{"cycles", "cycles", true, false},
 	{"cache-references", "cache references", true, false},
@@ -170,6 +174,10 @@ func parseStat(text string) (counts statCounts, err error) {
 // text prints the table, and what is missing in it.
 func (t *StatTable) text(out io.Writer) {
 	fmt.Fprintf(out, "Per request on %s, by perf stat\n\n", t.Workload)
+	if !t.hardware() {
+		say(out, "", "  ", "This machine shows no hardware counters, as most virtual machines: no instructions, cycles and misses, only what the kernel counts.")
+		fmt.Fprintln(out)
+	}
 	rows := [][]string{{""}}
 	for _, s := range t.Servers {
 		name, pinned := strings.CutSuffix(s.Server, withPin)
@@ -187,13 +195,11 @@ func (t *StatTable) text(out io.Writer) {
 	}
 	first := t.Servers[0].PerRequest
 	var missing []string
-	hardware := false
 	for _, e := range statEvents {
 		if _, ok := first[e.event]; !ok {
 			missing = append(missing, e.name)
 			continue
 		}
-		hardware = hardware || e.hardware
 		row(e.name, func(s StatServer) string {
 			n := s.PerRequest[e.event]
 			if n >= 10 {
@@ -221,7 +227,12 @@ func (t *StatTable) text(out io.Writer) {
 		fmt.Fprintln(out, "  sudo sysctl kernel.perf_event_paranoid=1")
 	}
 	say(out, "", "  ", "Not counted here: "+strings.Join(missing, ", ")+".")
-	if !hardware {
-		say(out, "", "  ", "There are no hardware counters: most virtual machines have none. On real hardware this table has them.")
-	}
+}
+
+// hardware tells whether anything was counted that only hardware counters count.
+func (t *StatTable) hardware() bool {
+	return slices.ContainsFunc(statEvents, func(e statEvent) bool {
+		_, counted := t.Servers[0].PerRequest[e.event]
+		return e.hardware && counted
+	})
 }

@@ -44,18 +44,19 @@ func Syscalls(ctx context.Context, o Options, stages []string) (*CallTable, erro
 		}
 	}
 	if len(servers) == 1 {
-		o.Tell("counting %s on %s", servers[0].Name, w.Name)
+		o.step("counting %s on %s", servers[0].Name, w.Name)
 		v, err := l.countCalls(ctx, servers[0], w, cmp.Or(o.Duration, oneLength), strace, perf)
 		if err != nil {
 			return nil, err
 		}
+		o.step("")
 		v.text(o.Out)
 		return newCallTable(w.Name, v), nil
 	}
 	// At full speed, and then once more under strace, which is another pace.
 	var free, traced []*callView
 	for _, server := range servers {
-		o.Tell("counting %s on %s", server.Name, w.Name)
+		o.step("counting %s on %s", server.Name, w.Name)
 		v, err := l.countCalls(ctx, server, w, cmp.Or(o.Duration, eachLength), nil, nil)
 		if err != nil {
 			return nil, err
@@ -69,6 +70,7 @@ func Syscalls(ctx context.Context, o Options, stages []string) (*CallTable, erro
 		}
 		traced = append(traced, v)
 	}
+	o.step("")
 	callTable(o.Out, free, traced)
 	return newCallTable(w.Name, append(free, traced...)...), nil
 }

@@ -29,10 +29,11 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) (d *results.Docu
 	b.Progress = func(p run.Progress) {
 		if p.Round != round {
 			round = p.Round
-			x.tell("round %d of %d, %s left", p.Round, p.Rounds, p.Left.Round(1e9))
+			x.step("round %d of %d: %s left", p.Round, p.Rounds, p.Left.Round(1e9))
 		}
 	}
 	d, err = b.Run(ctx)
+	x.step("")
 	switch {
 	case run.Ended(err):
 		return nil, nil, errors.New("stopped: too little was measured to say anything")

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
+	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -20,7 +21,8 @@ import (
 
 // Where records stages under load and prints on what each spends its CPU time, per request. The
 // table is written to o.Folder too, and returned. With guess it asks on in first what will be the
-// largest part. profiler is any but ProfilerBoth. No stages means all.
+// largest part. profiler is any but ProfilerBoth. No stages means all. Beside
+// all stages the C loop is recorded too, where it can be seen into.
 func Where(ctx context.Context, o Options, stages []string, profiler string, guess bool, in io.Reader) (*WhereTable, error) {
 	l, servers, w, err := o.prepare(ctx, stages)
 	if err != nil {
@@ -37,11 +39,25 @@ func Where(ctx context.Context, o Options, stages []string, profiler string, gue
 			return nil, err
 		}
 	}
-	sides, err := s.takeAll(ctx, servers, w, o.Tell)
+	all, err := harness.Stages(l.root)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == len(all) && s.perf != nil { // only perf sees into a program that has no profiler of its own
+		bare, ok, err := run.BuildBareC(ctx, l.root, l.bin)
+		if err != nil {
+			return nil, err
+		}
+		if ok && bare.Can(w) {
+			servers = append(servers, bare)
+		}
+	}
+	sides, err := s.takeAll(ctx, servers, w, o.step)
 	if err != nil {
 		return nil, err
 	}
 	table := newWhereTable(sides)
+	table.picture(o.Out)
 	table.text(o.Out, console.Columns(o.Out))
 	table.judge(o.Out, guesses)
 	return table, table.write(l.out, o.Tell)
@@ -138,31 +154,82 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f%%", 100*share)
 }
 
-// micro writes µs in at most five characters.
+// micro writes µs in at most four characters.
 func micro(v float64) string {
 	switch {
-	case v >= 1000:
+	case v >= 99.95:
 		return fmt.Sprintf("%.0f", v)
-	case v >= 100:
+	case v >= 9.995:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
 }
 
-const nameWidth = 24
+// gain writes a ceiling in at most four characters: a percentage, or from twice as fast on a
+// factor.
+func gain(ceiling float64) string {
+	switch {
+	case ceiling < 0.005:
+		return "–"
+	case ceiling < 0.995:
+		return fmt.Sprintf("+%.0f%%", 100*ceiling)
+	}
+	return fmt.Sprintf("%.1f×", 1+ceiling)
+}
 
-// figuresWidth is that of one server's three figures.
-const figuresWidth = 18
+const (
+	nameWidth    = 22
+	figuresWidth = 16 // of one server's three figures: six stages fit in 120 columns
+)
+
+// stages are the servers without the C loop, which the picture has.
+func (t *WhereTable) stages() []WhereServer {
+	return slices.DeleteFunc(slices.Clone(t.Servers), func(s WhereServer) bool { return s.Server == run.BareC })
+}
+
+// partOf says which part of the picture of the ladder a category belongs to.
+var partOf = [categories]report.Part{
+	kernelSend: report.Send, kernelSoftirq: report.Send, kernelReceive: report.Receive, kernelWake: report.HandOff, kernelEpollWait: report.Wait,
+	kernelEpollControl: report.EpollCtl, kernelTimer: report.Timers, kernelConnection: report.Rest, kernelOther: report.Rest,
+	goScheduler: report.HandOff, goCollector: report.Memory, goMemory: report.Memory,
+	judging: report.Parser, parsing: report.Parser, headMaking: report.Head, handling: report.App, bodyCopying: report.App,
+	looping: report.Rest, rest: report.Rest,
+}
+
+// Shares are the parts of the picture of the ladder, of a server's CPU time.
+func (c WhereServer) Shares() (shares [report.Parts]float64) {
+	for i, row := range c.Rows {
+		shares[partOf[i]] += row.Share
+	}
+	return shares
+}
+
+// picture draws what each server spends.
+func (t *WhereTable) picture(out io.Writer) {
+	var costs []report.Cost
+	for _, c := range t.Servers {
+		cost := report.Cost{Name: harness.ShortName(c.Server), Micros: c.CPUMicros, Shares: c.Shares()}
+		if c.Server == run.BareC {
+			cost.Name, cost.Apart = c.Server, true
+		}
+		costs = append(costs, cost)
+	}
+	if len(costs) > 1 {
+		report.CostText(out, costs, console.Columns(out), console.Colour(out))
+		fmt.Fprintln(out)
+	}
+}
 
 // text prints the table. Where not all servers fit into so many columns they come
 // in several tables, one below the other; 0 is as many as it takes.
 func (t *WhereTable) text(out io.Writer, columns int) {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s\n\n", t.Workload, t.Source)
-	beside := len(t.Servers)
+	servers := t.stages()
+	beside := len(servers)
 	if columns > 0 {
 		beside = min(beside, max(1, (columns-nameWidth)/figuresWidth))
 	}
-	for some := range slices.Chunk(t.Servers, beside) {
+	for some := range slices.Chunk(servers, beside) {
 		t.part(out, some)
 		fmt.Fprintln(out)
 	}
@@ -171,41 +238,70 @@ func (t *WhereTable) text(out io.Writer, columns int) {
 	}
 }
 
-// part prints the table of some of the servers.
+// differs is what a row of the second of two servers has more than that of the first, in µs; ""
+// where the samples cannot tell.
+func differs(a, b WhereServer, row int) string {
+	delta := b.Rows[row].CPUMicros - a.Rows[row].CPUMicros
+	if math.Abs(delta) <= math.Hypot(a.Rows[row].Error*a.CPUMicros, b.Rows[row].Error*b.CPUMicros) {
+		return ""
+	}
+	return signedMicro(delta)
+}
+
+func signedMicro(v float64) string {
+	if v < 0 {
+		return "−" + micro(-v)
+	}
+	return "+" + micro(v)
+}
+
+// part prints the table of some of the servers, and of two what differs.
 func (t *WhereTable) part(out io.Writer, servers []WhereServer) {
-	fmt.Fprintf(out, "%-*s", nameWidth, "")
+	two := len(t.stages()) == 2 && len(servers) == 2
+	line := func(name string, cells []string, difference string) {
+		text := fmt.Sprintf("%-*s%s", nameWidth, name, strings.Join(cells, ""))
+		if two {
+			text += fmt.Sprintf("  %8s", difference)
+		}
+		fmt.Fprintln(out, strings.TrimRight(text, " "))
+	}
+	figures := func(micros, part, gain string) string { return fmt.Sprintf("  %4s %4s %4s", micros, part, gain) }
+	var names, units, whole []string
 	for _, c := range servers {
-		fmt.Fprintf(out, "  %16s", harness.ShortName(c.Server))
+		names = append(names, fmt.Sprintf("  %14s", harness.ShortName(c.Server)))
+		units = append(units, figures("µs", "part", "gain"))
+		whole = append(whole, figures(micro(c.CPUMicros), "100%", ""))
 	}
-	fmt.Fprintf(out, "\n%-*s", nameWidth, "")
-	for range servers {
-		fmt.Fprintf(out, "  %5s %4s %5s", "µs", "part", "ceil.")
-	}
-	fmt.Fprintln(out)
+	line("", names, "differs")
+	line("", units, "by µs")
 	for _, i := range t.shown() {
-		fmt.Fprintf(out, "%-*s", nameWidth, i)
+		var cells []string
 		for _, c := range servers {
 			row := c.Rows[i]
 			if row.CPUMicros == 0 {
-				fmt.Fprintf(out, "  %5s %4s %5s", "–", "", "")
+				cells = append(cells, figures("–", "", ""))
 				continue
 			}
-			fmt.Fprintf(out, "  %5s %4s %5s", micro(row.CPUMicros), percent(row.Share), "+"+percent(row.Ceiling))
+			cells = append(cells, figures(micro(row.CPUMicros), percent(row.Share), gain(row.Ceiling)))
 		}
-		fmt.Fprintln(out)
+		difference := ""
+		if two {
+			difference = differs(servers[0], servers[1], int(i))
+		}
+		line(i.String(), cells, difference)
 	}
-	fmt.Fprintf(out, "%-*s", nameWidth, "all")
-	for _, c := range servers {
-		fmt.Fprintf(out, "  %5s %4s %5s", micro(c.CPUMicros), "100%", "")
+	difference := ""
+	if two {
+		difference = signedMicro(servers[1].CPUMicros - servers[0].CPUMicros)
 	}
-	fmt.Fprintln(out)
+	line("all", whole, difference)
 	for _, g := range groups {
-		fmt.Fprintf(out, "%-*s", nameWidth, g.name)
+		var cells []string
 		for _, c := range servers {
 			part := c.sum(g.has)
-			fmt.Fprintf(out, "  %5s %4s %5s", micro(part), percent(part/c.CPUMicros), "")
+			cells = append(cells, figures(micro(part), percent(part/c.CPUMicros), ""))
 		}
-		fmt.Fprintln(out)
+		line(g.name, cells, "")
 	}
 }
 
@@ -242,8 +338,11 @@ func (t *WhereTable) notes() []string {
 		}
 	}
 	out := []string{
-		"ceil.: how much faster the server would be if that part cost nothing at all (Amdahl). No change to it can bring more.",
+		"gain: how much faster the server would be if that part cost nothing at all (Amdahl). No change to it can bring more.",
 		fmt.Sprintf("The whole is the kernel's clock, the parts are samples: %s at the least, so a part is good to ±%.1f points.", console.Thousands(least), 100*worst),
+	}
+	if len(t.stages()) == 2 {
+		out = append(out, "differs: only where these samples can tell a difference. Each column is a recording of its own; what a step brings, make compare measures.")
 	}
 	if least < fewSamples {
 		out = append(out, "These are few samples, too few for the small parts: --duration 20s takes more.")
@@ -259,20 +358,21 @@ func (t *WhereTable) notes() []string {
 // markdown is the table for a document: µs and part of each server.
 func (t *WhereTable) markdown(out io.Writer) error {
 	fmt.Fprintf(out, "Server CPU time per request on %s, by %s: µs, part of the whole, and the ceiling of what a change there can bring.\n\n| |", t.Workload, t.Source)
-	for _, c := range t.Servers {
+	servers := t.stages()
+	for _, c := range servers {
 		fmt.Fprintf(out, " %s |", harness.ShortName(c.Server))
 	}
-	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(t.Servers))+"\n")
+	fmt.Fprint(out, "\n| --- |"+strings.Repeat(" ---: |", len(servers))+"\n")
 	for _, i := range t.shown() {
 		fmt.Fprintf(out, "| %s |", i)
-		for _, c := range t.Servers {
+		for _, c := range servers {
 			row := c.Rows[i]
 			fmt.Fprintf(out, " %.2f (%s, +%s) |", row.CPUMicros, percent(row.Share), percent(row.Ceiling))
 		}
 		fmt.Fprintln(out)
 	}
 	fmt.Fprint(out, "| **all** |")
-	for _, c := range t.Servers {
+	for _, c := range servers {
 		fmt.Fprintf(out, " **%.2f** |", c.CPUMicros)
 	}
 	fmt.Fprintln(out)

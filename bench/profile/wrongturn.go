@@ -118,7 +118,7 @@ func WrongTurn(ctx context.Context, o Options, name string, rounds int, limit ti
 	if i < 0 {
 		return nil, fmt.Errorf("there is no wrong turn %q: choose one of %s", name, strings.Join(turnOrder, ", "))
 	}
-	x := experiment{turn: all[i], lab: l, out: o.Out, tell: o.Tell, seconds: o.Duration}
+	x := experiment{turn: all[i], lab: l, out: o.Out, tell: o.Tell, step: o.step, seconds: o.Duration}
 	b := &run.Bench{
 		Rounds: rounds, Time: limit, Warmup: 150 * time.Millisecond, Duration: 400 * time.Millisecond, Layout: o.Layout, Workers: o.Workers,
 		Generator: run.Embedded, Command: l.command, Seed: uint64(time.Now().UnixNano()),
@@ -143,6 +143,7 @@ type experiment struct {
 	lab     *lab
 	out     io.Writer
 	tell    func(string, ...any)
+	step    func(string, ...any)
 	seconds time.Duration
 
 	folder  string // of the binaries

@@ -15,10 +15,10 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
-// kilo writes a count in thousands: "132 K".
+// kilo writes a count in thousands: "132 K"; one below a thousand as it is.
 func kilo(v float64) string {
-	if v == 0 {
-		return "0"
+	if v < 1000 {
+		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
 	return strconv.FormatFloat(v/1000, 'f', -1, 64) + " K"
 }
@@ -30,17 +30,22 @@ type bar struct {
 	value             stats.Interval
 }
 
-// bars draws bars with their intervals, between left and right.
-func (d *drawing) bars(title string, left, right float64, all []bar) {
-	const top, bottom, axis, width = 40.0, 235.0, 50.0, 40.0
-	d.heading((left+right)/2, title)
-	highest := 1.0
+// highest is where the scale of bars ends.
+func highest(all []bar) float64 {
+	high := 1.0
 	for _, b := range all {
-		highest = max(highest, b.value.High)
+		high = max(high, b.value.High)
 		if !math.IsNaN(b.value.Median) {
-			highest = max(highest, b.value.Median)
+			high = max(high, b.value.Median)
 		}
 	}
+	return high
+}
+
+// bars draws bars with their intervals, between left and right, on a scale that ends at highest.
+func (d *drawing) bars(title string, left, right, highest float64, all []bar) {
+	const top, bottom, axis, width = 40.0, 235.0, 50.0, 40.0
+	d.heading((left+right)/2, title)
 	y := func(v float64) float64 { return bottom - (bottom-top)*v/(1.12*highest) }
 	step := niceStep(highest / 4)
 	for v := 0.0; y(v) >= top; v += step {
@@ -50,18 +55,25 @@ func (d *drawing) bars(title string, left, right float64, all []bar) {
 	each := (right - left - axis) / float64(len(all))
 	for i, b := range all {
 		middle := left + axis + each*(float64(i)+0.5)
-		over := bottom
-		if v := b.value; !math.IsNaN(v.Median) {
-			over = y(v.Median)
-			d.bar(middle-width/2, over, width, bottom-over, b.fill)
+		v, over := b.value, bottom
+		draw := func() {
+			if !math.IsNaN(v.Median) {
+				over = y(v.Median)
+				d.bar(middle-width/2, over, width, bottom-over, b.fill)
+			}
 			if v.Bounded() {
 				over = y(v.High)
 				d.line(middle, y(v.Low), middle, over, 1.6, d.ink)
 				d.line(middle-5, y(v.Low), middle+5, y(v.Low), 1.6, d.ink)
 				d.line(middle-5, over, middle+5, over, 1.6, d.ink)
 			}
+			d.over(middle, over-6, "middle", b.label)
 		}
-		d.text(middle, over-6, "middle", b.label)
+		if v.Bounded() {
+			d.value(middle, 100, "middle", []string{strings.ReplaceAll(b.name, "\n", " "), b.label + " requests per second", console.Thousands(v.Low) + " to " + console.Thousands(v.High)}, draw)
+		} else {
+			draw()
+		}
 		d.text(middle, bottom+16, "middle", b.name)
 	}
 	d.line(left+axis, bottom, right, bottom, 1, d.ink)
@@ -80,7 +92,36 @@ func niceStep(v float64) float64 {
 
 var leading = regexp.MustCompile(`^[0-9.]+`)
 
-// progression is the ladder as bars: what was measured here, and beside it, on a scale of its own,
+// shades are the colours of servers: a stage has its own wherever it appears, the others those that
+// are left.
+func shades(run *results.Document) map[string]int {
+	const stages = 6
+	shade, taken := map[string]int{}, map[int]bool{}
+	next := stages
+	for _, s := range run.Servers {
+		if run.IsTwin(s.Name) {
+			continue
+		}
+		if n := stageNumber(s.Name); n >= 0 && !taken[n] {
+			shade[s.Name], taken[n] = n, true
+			continue
+		}
+		shade[s.Name] = stages + (next-stages)%(palette-stages)
+		next++
+	}
+	return shade
+}
+
+// stageNumber is 3 for "stage3-native-parser", and -1 for what is no stage.
+func stageNumber(server string) int {
+	digits, found := strings.CutPrefix(server, "stage")
+	if !found || digits == "" || digits[0] < '0' || digits[0] > '5' {
+		return -1
+	}
+	return int(digits[0] - '0')
+}
+
+// progression is the ladder as bars: what was measured here, and beside it, on the same scale,
 // what was published for another machine. "" is for nothing to show, as with the other charts.
 func progression(run *results.Document, t theme, title string) string {
 	if len(run.Workloads) == 0 {
@@ -88,12 +129,13 @@ func progression(run *results.Document, t theme, title string) string {
 	}
 	first := run.Workloads[0].Name
 	var measured, published []bar
+	shade := shades(run)
 	for _, s := range run.Servers {
 		r, ok := run.Row(s.Name, first)
 		if !ok || run.IsTwin(s.Name) {
 			continue
 		}
-		measured = append(measured, bar{split(s.Name), console.Thousands(r.RequestsPerSecond.Median), t.series[len(measured)%palette], r.RequestsPerSecond})
+		measured = append(measured, bar{split(s.Name), console.Thousands(r.RequestsPerSecond.Median), t.series[shade[s.Name]], r.RequestsPerSecond})
 		if s.Published == "" || !run.IsLadder() {
 			continue
 		}
@@ -110,13 +152,12 @@ func progression(run *results.Document, t theme, title string) string {
 	const height = 300
 	d := drawing{theme: t}
 	width := math.Max(420, 110*float64(len(measured)))
+	high, right := highest(slices.Concat(measured, published)), width-10
 	if len(published) > 0 {
-		width = 1080
-		d.bars("Published, another machine", 680, width-10, published)
-		d.bars("Requests per second on "+first+", here", 10, 650, measured)
-	} else {
-		d.bars("Requests per second on "+first+", here", 10, width-10, measured)
+		width, right = 1080, 650
+		d.bars("Published, another machine", 680, width-10, high, published)
 	}
+	d.bars("Requests per second on "+first+", here", 10, right, high, measured)
 	return d.svg(width, height, title)
 }
 
@@ -142,7 +183,10 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 	var shown []results.Ratio
 	low, high := 0.8, 1.2
 	for _, r := range run.Ratios {
-		if slices.Contains(kinds, r.Kind) && r.Ratio.Bounded() && r.Metric == results.RequestsPerSecond {
+		again := slices.ContainsFunc(shown, func(s results.Ratio) bool { // a step is measured on its target, which may be the first workload
+			return s.Head == r.Head && s.Base == r.Base && s.Workload == r.Workload
+		})
+		if !again && slices.Contains(kinds, r.Kind) && r.Ratio.Bounded() && r.Metric == results.RequestsPerSecond {
 			shown = append(shown, r)
 			low, high = min(low, r.Ratio.Low), max(high, r.Ratio.High)
 		}
@@ -181,8 +225,11 @@ func ratios(run *results.Document, t theme, title string, kinds ...results.Kind)
 			stroke = d.series[8]
 		}
 		d.text(left-12, y+4, "end", head+" to "+base+", "+r.Workload+": "+r.Marked())
-		d.line(x(r.Ratio.Low), y, x(r.Ratio.High), y, 6, stroke)
-		d.dot(x(r.Ratio.Median), y, 3.5, d.ink)
+		d.value(width-20, y+10, "end", []string{r.Ratio.Format() + ", " + r.Words()}, func() {
+			d.bar(left, y-each/2, width-30-left, each, "transparent")
+			d.line(x(r.Ratio.Low), y, x(r.Ratio.High), y, 6, stroke)
+			d.dot(x(r.Ratio.Median), y, 3.5, d.ink)
+		})
 	}
 	return d.svg(width, bottom+34, title)
 }
@@ -196,13 +243,10 @@ func latencies(run *results.Document, t theme, title, workload string) (string, 
 		points       [][2]float64 // nines and nanoseconds
 	}
 	var shown []server
-	low, high, shade := math.Inf(1), 0.0, -1
+	low, high, shade := math.Inf(1), 0.0, shades(run)
 	for _, s := range run.Servers {
 		if run.IsTwin(s.Name) {
 			continue
-		}
-		if _, ok := run.Row(s.Name, run.Workloads[0].Name); ok {
-			shade++ // the colour of its bar
 		}
 		all := load.NewHistogram()
 		for _, m := range run.Measurements {
@@ -215,7 +259,7 @@ func latencies(run *results.Document, t theme, title, workload string) (string, 
 			}
 		}
 		if points := percentiles(all, nines); len(points) >= 2 {
-			shown = append(shown, server{results.Label(s.Name), t.series[max(shade, 0)%palette], points})
+			shown = append(shown, server{results.Label(s.Name), t.series[shade[s.Name]], points})
 			low, high = min(low, points[0][1]), max(high, points[len(points)-1][1])
 		}
 	}
@@ -232,8 +276,10 @@ func latencies(run *results.Document, t theme, title, workload string) (string, 
 		d.text(left-8, y(v)+4, "end", duration(v))
 	}
 	d.line(left, bottom, right, bottom, 1, d.ink)
-	for i, share := range []string{"50%", "90%", "99%", "99.9%", "99.99%"} {
-		d.text(x(max(float64(i), math.Log10(2))), bottom+18, "middle", share)
+	shares := []string{"50%", "90%", "99%", "99.9%", "99.99%"}
+	at := func(i int) float64 { return max(float64(i), math.Log10(2)) }
+	for i, share := range shares {
+		d.text(x(at(i)), bottom+18, "middle", share)
 	}
 	d.text((left+right)/2, bottom+40, "middle", "share of the requests that were answered by then")
 	for i, s := range shown {
@@ -245,6 +291,22 @@ func latencies(run *results.Document, t theme, title, workload string) (string, 
 		row := top + 12 + 18*float64(i)
 		d.line(left+12, row, left+36, row, 2, s.stroke)
 		d.text(left+42, row+4, "start", s.name)
+	}
+	for i, share := range shares { // last, so that what is asked for lies over the curves
+		lines := []string{share + " within"}
+		for _, s := range shown {
+			for _, p := range s.points {
+				if math.Abs(p[0]-at(i)) < 0.026 {
+					lines = append(lines, s.name+": "+duration(p[1]))
+					break
+				}
+			}
+		}
+		anchor := "start"
+		if i > 2 {
+			anchor = "end"
+		}
+		d.value(x(at(i)), top+4, anchor, lines, func() { d.bar(x(at(i))-40, top, 80, bottom-top, "transparent") })
 	}
 	return d.svg(width, bottom+54, title), nil
 }

@@ -29,8 +29,22 @@ type matrixRow struct {
 	Cells []cell
 }
 
+// A sentence is what may be said of one ratio.
+type sentence struct {
+	Stage   string // its chapter, "" for none
+	Head    string
+	Text    string
+	Verdict string
+	Class   string // "better", "worse" or "same"
+}
+
+// A link leads to a section of the page.
+type link struct{ ID, Title string }
+
 type content struct {
 	Document  *results.Document
+	Contents  []link
+	Verdicts  []sentence
 	Title     string
 	Machine   string
 	When      string
@@ -43,8 +57,9 @@ type content struct {
 	Tables    []textTable
 }
 
-// HTML writes the page: one file, which asks nobody for anything.
-func HTML(out io.Writer, d *results.Document) error {
+// HTML writes the page: one file, which asks nobody for anything. chapter gives the address of a
+// stage's chapter, "" for none.
+func HTML(out io.Writer, d *results.Document, chapter func(stage string) string) error {
 	shown := view{d}
 	c := content{
 		Document: d, Title: shown.title(), Machine: shown.machineLine(), When: d.Created.Format("2006-01-02 15:04 UTC"),
@@ -55,10 +70,11 @@ func HTML(out io.Writer, d *results.Document) error {
 			*to = append(*to, template.HTML(svg))
 		}
 	}
+	add(&c.Charts, ratios(d, variables, "Ratios with their intervals", results.Step, results.Target, results.Pair, results.Noise))
 	if d.IsLadder() || len(d.Servers) <= 9 {
 		add(&c.Charts, progression(d, variables, "Requests per second"))
 	}
-	add(&c.Charts, ratios(d, variables, "Ratios with their intervals", results.Target, results.Pair, results.Noise))
+	c.Verdicts = verdicts(d, chapter)
 	for _, w := range d.Workloads {
 		svg, err := latencies(d, variables, "Latency on "+w.Name, w.Name)
 		if err != nil {
@@ -69,7 +85,42 @@ func HTML(out io.Writer, d *results.Document) error {
 	if len(shown.closed()) > 1 {
 		c.fillMatrix(shown)
 	}
+	for _, section := range []struct {
+		there     bool
+		id, title string
+	}{
+		{len(c.Verdicts) > 0, "verdict", "Verdict"}, {len(c.Charts) > 0, "charts", "Charts"}, {len(c.Matrix) > 0, "matrix", "Servers by workloads"},
+		{true, "notes", "Notes"}, {len(c.Latencies) > 0, "latency", "Latency"},
+	} {
+		if section.there {
+			c.Contents = append(c.Contents, link{section.id, section.title})
+		}
+	}
+	for i := range c.Tables {
+		c.Tables[i].ID = fmt.Sprintf("table-%d", i+1)
+	}
+	if len(c.Tables) > 0 {
+		c.Contents = append(c.Contents, link{c.Tables[0].ID, "Tables"})
+	}
+	c.Contents = append(c.Contents, link{"machine", "Machine and method"})
 	return form.Execute(out, c)
+}
+
+// verdicts are what may be said of each step or comparison, in requests per second.
+func verdicts(d *results.Document, chapter func(string) string) (all []sentence) {
+	said := map[[3]string]bool{}
+	for _, r := range d.Ratios {
+		key := [3]string{r.Head, r.Base, r.Workload}
+		if r.Metric != results.RequestsPerSecond || !r.Ratio.Measured() || r.Kind == results.Noise || r.Kind == results.Total || said[key] {
+			continue
+		}
+		said[key] = true
+		all = append(all, sentence{
+			Stage: chapter(r.Head), Head: results.Label(r.Head), Text: fmt.Sprintf("beside %s on %s: %s times as many requests per second", results.Label(r.Base), r.Workload, r.Ratio.Format()),
+			Verdict: r.Marked(), Class: [...]string{"worse", "same", "better"}[r.Better()+1],
+		})
+	}
+	return all
 }
 
 func (c *content) fillMatrix(d view) {

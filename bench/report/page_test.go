@@ -68,7 +68,7 @@ func ladderRun(t *testing.T, rounds int) *results.Document {
 func pageOf(t *testing.T, d *results.Document) string {
 	t.Helper()
 	var out bytes.Buffer
-	require.NoError(t, HTML(&out, d))
+	require.NoError(t, HTML(&out, d, func(string) string { return "" }))
 	return out.String()
 }
 
@@ -88,6 +88,15 @@ func TestPageShowsEverythingAndAsksNobody(t *testing.T) {
 	for _, m := range regexp.MustCompile(`https?://[^"\s<]*`).FindAllString(text, -1) {
 		require.Regexp(t, `^http://www\.w3\.org/`, m, "a namespace is no request")
 	}
+}
+
+// A stage has its colour on every page, whatever it stands beside, and nobody else has it.
+func TestStagesKeepTheirColours(t *testing.T) {
+	d := &results.Document{}
+	for _, name := range []string{"stage3-native-parser", "stage2-conn-timer", "bare-c", "stage3 changed"} {
+		d.Servers = append(d.Servers, results.Server{Name: name})
+	}
+	require.Equal(t, map[string]int{"stage3-native-parser": 3, "stage2-conn-timer": 2, "bare-c": 6, "stage3 changed": 7}, shades(d))
 }
 
 func TestPageOfAnInterruptedRun(t *testing.T) {
@@ -154,7 +163,7 @@ func TestPageInABrowser(t *testing.T) {
 			defer cancel()
 			shot := filepath.Join(folder, name+".png")
 			args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-				"--user-data-dir=" + filepath.Join(folder, "profile-"+name), "--enable-logging=stderr", "--window-size=1100,900", "--screenshot=" + shot}, c.flags...)
+				"--user-data-dir=" + filepath.Join(folder, "profile-"+name), "--enable-logging=stderr", "--window-size=1100,2400", "--screenshot=" + shot}, c.flags...)
 			text, err := exec.CommandContext(ctx, chromium, append(args, "file://"+path)...).CombinedOutput()
 			require.NoError(t, err, "%s", text)
 			for line := range strings.Lines(string(text)) {

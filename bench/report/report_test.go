@@ -145,7 +145,7 @@ func TestSaturationStandsInEveryRow(t *testing.T) {
 	var text, markdown, page, figures bytes.Buffer
 	Text(&text, d)
 	Markdown(&markdown, d)
-	require.NoError(t, HTML(&page, d))
+	require.NoError(t, HTML(&page, d, func(string) string { return "" }))
 	require.NoError(t, CSV(&figures, d))
 	require.Regexp(t, `0 naive +[0-9,]+ s`, text.String())
 	for _, out := range []string{text.String(), markdown.String()} {
@@ -216,7 +216,7 @@ func TestEveryColumnIsThere(t *testing.T) {
 	Markdown(&out, d)
 	for _, want := range []string{
 		"p99.9", "1.50 ms", "3.00 ms", "user µs", "estimated from ticks", "EAGAIN", "0.25", "req/wait", "50.0", "GC/s", "4.0", "12.3 MB", "connections",
-		"| 5,132 | 10,197 | 9,472 |", "Connections of each loop on hello", "| 40 60 | 1.5 |",
+		"| 5,132 B | 10,197 B | 9,472 B |", "Connections of each loop on hello", "| 40 60 | 1.5 |",
 	} {
 		require.Contains(t, out.String(), want)
 	}
@@ -478,7 +478,7 @@ func TestFactsOfTheMachineStandInTheReport(t *testing.T) {
 	d.Build("")
 	var markdown, page bytes.Buffer
 	Markdown(&markdown, d)
-	require.NoError(t, HTML(&page, d))
+	require.NoError(t, HTML(&page, d, func(string) string { return "" }))
 	for _, want := range []string{"Congestion control: bbr", "Clock source: tsc", "Topology: 2 CPUs, 1 core"} {
 		require.Contains(t, markdown.String(), "- "+want+"\n")
 		name, value, _ := strings.Cut(want, ": ")

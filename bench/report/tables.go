@@ -196,8 +196,8 @@ func (d view) memory(w results.Workload) section {
 		header: table.Row{"stage", "GC/s", "resident", "connections", "late", "longest"}, left: 1,
 	}
 	if w.Idle > 0 {
-		s.title += ", with bytes per connection"
-		s.header = append(s.header, "resident", "Go heap", "buffers")
+		s.title += "; of one connection"
+		s.header = append(s.header, "resident of one", "Go heap of one", "buffers of one")
 	}
 	return d.each(w, s, func(r results.Row) table.Row {
 		row := table.Row{fmt.Sprintf("%.1f", r.GCCyclesPerSecond), fmt.Sprintf("%.1f MB", r.Resident/1e6), console.Thousands(float64(r.Established)), console.Thousands(float64(r.Late)), latency(r.MaxMicros)}
@@ -205,9 +205,9 @@ func (d view) memory(w results.Workload) section {
 			row[0] = "–"
 		}
 		if w.Idle > 0 {
-			row = append(row, console.Thousands(r.ResidentPerConnection.Median), "–", "–")
+			row = append(row, size(r.ResidentPerConnection.Median), "–", "–")
 			if r.Counters != nil {
-				row[6], row[7] = console.Thousands(r.HeapPerConnection.Median), console.Thousands(r.HeldPerConnection.Median)
+				row[6], row[7] = size(r.HeapPerConnection.Median), size(r.HeldPerConnection.Median)
 			}
 		}
 		return row
@@ -433,6 +433,7 @@ func trimLines(s string) string {
 
 // textTable is one of them for the page.
 type textTable struct {
+	ID     string
 	Title  string
 	Header []string
 	Rows   [][]string

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/results"
 )
@@ -59,11 +60,31 @@ func Write(d *results.Document, folder, name string) ([]string, error) {
 	return f.paths, cmp.Or(f.err, copies.err)
 }
 
+// chaptersBeside finds the chapters from a folder in the repository such as bench/out: pages of the
+// site if that was built, else their text.
+func chaptersBeside(folder string) func(stage string) string {
+	return func(stage string) string {
+		if stageNumber(stage) < 0 {
+			return ""
+		}
+		name := strings.TrimPrefix(stage, "stage")
+		if stageNumber(stage) == 0 {
+			name = "stage0"
+		}
+		for _, place := range []string{"../../docs/_site/" + name + ".html", "../../docs/chapters/" + name + ".md"} {
+			if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(place))); err == nil {
+				return place
+			}
+		}
+		return ""
+	}
+}
+
 // WritePage leaves name.html and name.csv in folder, and for the ladder its progression as two SVG
 // files, for light and dark pages. Those of a run that did not complete are called name-partial.
 func WritePage(d *results.Document, folder, name string) ([]string, error) {
 	var page, figures bytes.Buffer
-	if err := HTML(&page, d); err != nil {
+	if err := HTML(&page, d, chaptersBeside(folder)); err != nil {
 		return nil, fmt.Errorf("cannot make the page: %w", err)
 	}
 	if err := CSV(&figures, d); err != nil {

@@ -157,7 +157,9 @@ func readProfile(root, stage string) (*profile.Outline, error) {
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
 		if about, ok := strings.CutPrefix(line, "# "); ok {
-			o.About = about
+			// What a request cost while somebody looked on is no price to quote: the ladder
+			// measures that.
+			o.About = strings.Join(slices.DeleteFunc(strings.Split(about, "; "), func(s string) bool { return strings.Contains(s, "of server CPU per request") }), "; ")
 			continue
 		}
 		i := strings.LastIndexByte(line, ' ')
@@ -176,21 +178,26 @@ func readProfile(root, stage string) (*profile.Outline, error) {
 	return o, nil
 }
 
-// writeProfile writes what readProfile reads: the frames that are drawn. What is too narrow for
-// that is counted for its caller.
+// writeProfile writes what readProfile reads: the frames that can be seen in a page. What is too
+// narrow for that is counted for its caller.
 func writeProfile(o *profile.Outline, path string) error {
-	drawn := map[string]int64{}
-	root := frameTree(o)
+	const tooNarrow = 0.004 // of the whole
+	var whole int64
+	within := map[string]int64{} // by the beginning of a stack
 	for stack, n := range o.Time {
-		at, depth := root, 0
-		names := strings.Split(stack, ";")
-		for _, name := range names {
-			if at = at.children[name]; at.tooNarrow(root) && depth > 0 {
-				break
+		whole += n
+		for i := range stack + ";" {
+			if i == len(stack) || stack[i] == ';' {
+				within[stack[:i]] += n
 			}
-			depth++
 		}
-		drawn[strings.Join(names[:depth], ";")] += n
+	}
+	drawn := map[string]int64{}
+	for stack, n := range o.Time {
+		for float64(within[stack]) < tooNarrow*float64(whole) && strings.Contains(stack, ";") {
+			stack = stack[:strings.LastIndexByte(stack, ';')]
+		}
+		drawn[stack] += n
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n", o.About)

@@ -145,3 +145,19 @@ func TestUnexplained(t *testing.T) {
 	h.explained = append(h.explained, "here")
 	require.NotContains(t, stage.unexplained(), timedOut)
 }
+
+// Of two sides that have something in common the words are marked that differ; HTML stays HTML.
+func TestChangedWordsAreMarked(t *testing.T) {
+	r := stretch{old: []string{"\tif a < b && ok {", "\t\tf(x)"}, new: []string{"\tif a <= b && ok {", "\t\tf(x, y)"}}
+	old, new := []string{`	if a &lt; b &amp;&amp; <span class="k">ok</span> {`, "\t\tf(x)"}, []string{`	if a &lt;= b &amp;&amp; <span class="k">ok</span> {`, "\t\tf(x, y)"}
+	markChanged(r, old, new)
+	require.Equal(t, []string{`	if a &lt; b &amp;&amp; <span class="k">ok</span> {`, "\t\tf(x)"}, old)
+	require.Equal(t, []string{`	if a &lt;<mark>=</mark> b &amp;&amp; <span class="k">ok</span> {`, "\t\tf(x<mark>, y</mark>)"}, new)
+	require.Equal(t, `<span class="k">a<mark>b</mark></span><mark>c</mark>`, markSpans(`<span class="k">ab</span>c`, []span{{1, 3}}))
+
+	apart := stretch{old: []string{"one two three"}, new: []string{"return nil, errors.New(message)"}}
+	old, new = []string{"one two three"}, []string{"return nil, errors.New(message)"}
+	markChanged(apart, old, new)
+	require.Equal(t, apart.old, old, "where all is new, nothing stands out")
+	require.Equal(t, apart.new, new)
+}

@@ -56,7 +56,7 @@ func (b *builder) include(p *page, m mark) (string, error) {
 		"counters":    {2, 9, func() (string, error) { return b.countersTable(args[0], args[1:]) }},
 		"result":      {1, 1, func() (string, error) { return b.resultTable(args[0]) }},
 		"ablation":    {1, 1, func() (string, error) { return b.ablationTable(args[0]) }},
-		"flame":       {1, 2, func() (string, error) { return b.flame(args...) }},
+		"flame":       {1, 2, func() (string, error) { return b.flame(p, args...) }},
 		"where":       {1, 6, func() (string, error) { return b.whereTable(args...) }},
 		"summit":      {0, 0, b.summitTable},
 		"elsewhere":   {0, 0, b.elsewhereTable},
@@ -119,7 +119,7 @@ func (b *builder) diagram(name, caption string) (string, error) {
 	}
 	// Several diagrams share a page, so an identifier must be told from another's.
 	inline := strings.NewReplacer(`id="`, `id="`+name+`-`, `url(#`, `url(#`+name+`-`, `href="#`, `href="#`+name+`-`).Replace(strings.Join(lines, "\n"))
-	return fmt.Sprintf("<figure class=\"diagram\">\n%s\n<figcaption>%s</figcaption></figure>", inline, html.EscapeString(caption)), nil
+	return fmt.Sprintf("<figure class=\"diagram\" tabindex=\"0\">\n%s\n<figcaption>%s</figcaption></figure>", inline, html.EscapeString(caption)), nil
 }
 
 var manualPage = regexp.MustCompile(`^([a-z0-9_]+)\(([1-8])\)$`)

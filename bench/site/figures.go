@@ -85,11 +85,16 @@ func (r *dataFiles) fileOf(key string) (of *dataFiles, rest string) {
 type figure struct {
 	text  string // as a reader sees it
 	title string // where it comes from
+	mine  string // the same on this machine, "" when nobody has measured it
 }
 
 // html is the figure as it stands in a page.
 func (f figure) html() string {
-	return `<span class="figure" title="` + html.EscapeString(f.title) + `">` + html.EscapeString(f.text) + `</span>`
+	mine := ""
+	if f.mine != "" {
+		mine = ` data-mine="` + html.EscapeString(f.mine) + `"`
+	}
+	return `<span class="figure" title="` + html.EscapeString(f.title) + `"` + mine + `>` + html.EscapeString(f.text) + `</span>`
 }
 
 // has says whether a server stands in a document.
@@ -151,7 +156,7 @@ func (r *dataFiles) figure(key string) (figure, error) {
 	parts := strings.Split(key, ".")
 	if len(parts) >= 2 && slices.Contains([]string{"machine", "run", "ablation"}, parts[0]) {
 		text, err := r.about(parts[0], strings.Join(parts[1:], "."))
-		return figure{text, key}, err
+		return figure{text: text, title: key}, err
 	}
 	form := ""
 	if n := len(parts); n > 3 && slices.Contains([]string{"short", "percent", "interval"}, parts[n-1]) {
@@ -174,7 +179,7 @@ func (r *dataFiles) figure(key string) (figure, error) {
 		case "percent":
 			text = percent(interval.Median)
 		}
-		return figure{text, fmt.Sprintf("%s: %s; %d rounds, from %s", key, interval.Format(), interval.Rounds, file)}, nil
+		return figure{text: text, title: fmt.Sprintf("%s: %s; %d rounds, from %s", key, interval.Format(), interval.Rounds, file)}, nil
 	}
 	d, file, err := r.with(workload, servers)
 	if err != nil {
@@ -185,7 +190,7 @@ func (r *dataFiles) figure(key string) (figure, error) {
 	if _, counted := row.Counters[metric]; !known && !counted {
 		return figure{}, fmt.Errorf("figure %q: there is no metric or counter %q", key, metric)
 	} else if !known {
-		return figure{perRequest(row.Counters[metric]), source(key, file, d)}, nil
+		return figure{text: perRequest(row.Counters[metric]), title: source(key, file, d)}, nil
 	}
 	value := m.of(row)
 	text := "–" // it was not measured
@@ -195,7 +200,7 @@ func (r *dataFiles) figure(key string) (figure, error) {
 	if form == "interval" && value.Bounded() {
 		text += fmt.Sprintf(" [%s–%s]", m.write(value.Low), m.write(value.High))
 	}
-	return figure{text, source(key, file, d)}, nil
+	return figure{text: text, title: source(key, file, d)}, nil
 }
 
 // source says where a figure comes from.

@@ -31,7 +31,7 @@ const (
 // gainsPicture is gainsSVG in a page.
 func (b *builder) gainsPicture() (string, error) {
 	svg, err := b.gainsSVG()
-	return fmt.Sprintf("<figure class=\"diagram\">\n%s<figcaption>%s</figcaption></figure>", svg, gainsCaption), err
+	return fmt.Sprintf("<figure class=\"diagram\" tabindex=\"0\">\n%s<figcaption>%s</figcaption></figure>", svg, gainsCaption), err
 }
 
 // gainsSVG draws the documents' ranges, and our gains with their intervals, on a logarithmic scale.

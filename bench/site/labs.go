@@ -96,23 +96,23 @@ func (l *labs) figure(key string) (figure, error) {
 	title := fmt.Sprintf("%s: %d rounds on %s, %s", key, r.Rounds, r.Created.Format("2 January 2006"), c.Verdict(w))
 	switch metric := parts[3]; metric {
 	case "value":
-		return figure{labValue(w.Value.Median, r.Unit), title}, nil
+		return figure{text: labValue(w.Value.Median, r.Unit), title: title}, nil
 	case "ratio", "ratio.short":
 		if w.Name == c.Ways[0].Name {
 			return figure{}, fmt.Errorf("figure %q: the baseline has no ratio", labsName+"."+key)
 		}
 		if metric == "ratio" {
-			return figure{strings.Replace(w.Ratio.Format(), " [", "× [", 1), title}, nil
+			return figure{text: strings.Replace(w.Ratio.Format(), " [", "× [", 1), title: title}, nil
 		}
-		return figure{stats.Short(w.Ratio.Median) + "×", title}, nil
+		return figure{text: stats.Short(w.Ratio.Median) + "×", title: title}, nil
 	case "allocs":
-		return figure{lab.Amount(w.Allocs), title}, nil
+		return figure{text: lab.Amount(w.Allocs), title: title}, nil
 	default:
 		also, ok := w.Also[metric]
 		if !ok {
 			return figure{}, fmt.Errorf("figure %q: lab %s has no %s", labsName+"."+key, r.Lab, metric)
 		}
-		return figure{labValue(also.Median, metric), title}, nil
+		return figure{text: labValue(also.Median, metric), title: title}, nil
 	}
 }
 
@@ -142,7 +142,15 @@ func (b *builder) figure(key string) (figure, error) {
 	if rest, ok := strings.CutPrefix(key, labsName+"."); ok {
 		return b.labs.figure(rest)
 	}
-	return b.results.figure(key)
+	f, err := b.results.figure(key)
+	if err == nil && b.mine != nil && !strings.HasPrefix(key, "ablation.") {
+		if of, _ := b.results.fileOf(key); of == nil {
+			if mine, err := b.mine.figure(key); err == nil {
+				f.mine = mine.text
+			}
+		}
+	}
+	return f, err
 }
 
 // verdict is the same for a verdict.

@@ -131,7 +131,7 @@ func (b *builder) render(p *page, expanded string) {
 	if err := markdown.Renderer().Render(&out, source, document); err != nil {
 		b.fail("%s: %w", p.source, err)
 	}
-	body := strings.NewReplacer("<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>").Replace(out.String())
+	body := strings.NewReplacer("<th></th>", "<td></td>", "<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>").Replace(out.String())
 	p.body = template.HTML(body)
 }
 

@@ -24,6 +24,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/qps-ladder/qps-ladder/bench/profile"
+	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -119,6 +121,7 @@ type builder struct {
 	root      string
 	stages    []string
 	results   *dataFiles
+	mine      *dataFiles // of this machine, nil without
 	documents *documents
 	tests     testNames
 	ablation  *ablation
@@ -135,10 +138,18 @@ func (b *builder) fail(format string, args ...any) {
 
 // Build makes the site from the repository at root. The error tells everything
 // that is wrong, a line each.
-func Build(root string) (*Site, error) {
+func Build(root string) (*Site, error) { return BuildBeside(root, "") }
+
+// BuildBeside is Build with what was measured on this machine beside each figure that the ladder
+// has: run is what make ladder has left. There may be no such file, and one that does not fit is
+// left out.
+func BuildBeside(root, run string) (*Site, error) {
 	b, err := newBuilder(root)
 	if err != nil {
 		return nil, err
+	}
+	if d, err := results.Read(run); err == nil && d.IsLadder() && d.Ended == results.Complete {
+		b.mine = &dataFiles{stages: b.stages, documents: []*results.Document{d}, files: []string{filepath.Base(run)}, named: map[string]*dataFiles{}}
 	}
 	return b.build()
 }
@@ -179,6 +190,7 @@ func (b *builder) build() (*Site, error) {
 		}
 		b.render(p, b.expand(p, p.text))
 	}
+	b.explainTerms()
 	for _, p := range b.pages {
 		if p.step != nil {
 			if missing := p.step.unexplained(); len(missing) > 0 {
@@ -258,12 +270,17 @@ func (b *builder) write(site *Site) error {
 	for i, p := range b.pages {
 		v := view{
 			Title: p.Title, Body: p.body, Site: b.chapters(p), Rungs: b.rungs(p),
-			Home: p.out == "index.html", Measured: b.results.documents[0].Created.Format("2 January 2006"),
+			Home: p.out == "index.html", Mine: b.mine != nil, Measured: b.results.documents[0].Created.Format("2 January 2006"),
 		}
 		if p.step != nil {
-			v.Diff = p.step.html()
+			v.Diff = p.step.html(b.source)
 			v.From, v.To = p.step.From, p.step.To
 			v.Number = strings.TrimPrefix(b.results.short(p.step.To), "stage")
+		}
+		for _, s := range p.sections {
+			if s.id != "" {
+				v.Contents = append(v.Contents, contentsEntry{s.id, s.heading})
+			}
 		}
 		if i > 0 {
 			v.Previous = &chapterLink{b.pages[i-1].out, b.pages[i-1].Title, "", false}
@@ -276,6 +293,14 @@ func (b *builder) write(site *Site) error {
 			return err
 		}
 		site.Files[p.out] = content
+	}
+	book, err := b.book()
+	if err != nil {
+		return err
+	}
+	site.Files[bookName] = book
+	if site.Files[codeName], err = b.code(); err != nil {
+		return err
 	}
 	for more := true; more; { // a source page may link to others
 		more = false
@@ -292,6 +317,7 @@ func (b *builder) write(site *Site) error {
 		}
 	}
 	site.Files["search.js"] = b.searchIndex()
+	site.Files["flame.css"], site.Files["flame.js"] = []byte(profile.FlameStyle), []byte(profile.FlameScript)
 	for _, name := range []string{"site.css", "site.js"} {
 		content, err := assets.ReadFile("assets/" + name)
 		if err != nil {
@@ -300,6 +326,15 @@ func (b *builder) write(site *Site) error {
 		site.Files[name] = content
 	}
 	return nil
+}
+
+// source makes sure that the site shows a file of the repository, and says where.
+func (b *builder) source(file string) string {
+	if _, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file))); err != nil {
+		return "" // the file that a step takes away
+	}
+	b.sources[file] = true
+	return sourceName(file)
 }
 
 // sourceName is where a file of the repository stands in the site.
@@ -335,7 +370,7 @@ func (b *builder) sourcePage(file string) ([]byte, error) {
 	var out strings.Builder
 	out.WriteString(`<div class="listing">`)
 	for i, line := range highlight(language, string(text)) {
-		fmt.Fprintf(&out, `<div class="l" id="L%d"><span class="no">%d</span><code>%s</code></div>`, i+1, i+1, line)
+		writeLine(&out, fmt.Sprintf(`class="l" id="L%d"`, i+1), fmt.Sprintf(`<span class="no">%d</span>`, i+1), line, line)
 	}
 	out.WriteString("</div>")
 	v.Body, v.Listing = template.HTML("<h1>"+html.EscapeString(file)+"</h1>"+out.String()), true

@@ -1,26 +1,32 @@
 package site
 
 import (
-	"cmp"
 	"fmt"
 	"html"
-	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
-// whereTable shows where the CPU time of a request goes, stage by stage.
+// whereTable shows where the CPU time of a request goes, stage by stage: of what the ladder
+// measured it to cost, the shares that the profile found. While a profiler looks on, a request
+// costs more, and that would be a second price for it.
 func (b *builder) whereTable(stages ...string) (string, error) {
-	w, err := profile.ReadWhere(filepath.Join(b.root, "docs", "data", "where.json"))
+	w, err := readWhere(b.root)
 	if err != nil {
-		return "", fmt.Errorf("%w; make docs-refresh measures it", err)
+		return "", err
 	}
 	head := []string{"µs of server CPU per request on hello"}
 	var columns []int
+	var prices []float64
 	for _, s := range stages {
+		row, ok := b.results.documents[0].Row(b.results.server(s), w.Workload)
+		if !ok {
+			return "", fmt.Errorf("ladder.json has no %s on %s", s, w.Workload)
+		}
+		prices = append(prices, row.ServerCPUMicros.Median)
 		i := slices.IndexFunc(w.Servers, func(x profile.WhereServer) bool { return x.Server == b.results.server(s) })
 		if i < 0 {
 			return "", fmt.Errorf("where.json has no %s", s)
@@ -32,97 +38,93 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 	const tooSmall = 0.002
 	for r, row := range w.Servers[columns[0]].Rows {
 		cells, any := []string{html.EscapeString(row.Category)}, false
-		for _, i := range columns {
+		for k, i := range columns {
 			c := w.Servers[i].Rows[r]
 			if c.Share < tooSmall {
 				cells = append(cells, "–")
 				continue
 			}
 			any = true
-			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, c.CPUMicros, 100*c.Share))
+			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, prices[k]*c.Share, 100*c.Share))
 		}
 		if any {
 			g.row(cells...)
 		}
 	}
 	cells := []string{"<strong>all</strong>"}
-	for _, i := range columns {
-		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", w.Servers[i].CPUMicros))
+	for _, price := range prices {
+		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", price))
 	}
 	g.row(cells...)
-	return g.String() + fmt.Sprintf(`<p class="measured">The whole is the kernel's account of the process, the parts are shares of samples, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil
+	return g.String() + fmt.Sprintf(`<p class="measured">The whole is what the ladder measured, the parts are the shares that a profile found, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil
 }
 
-// flame draws the profiles of one or two stages as flame graphs: width is CPU
-// time, callers are above what they call.
-func (b *builder) flame(stages ...string) (string, error) {
-	var out strings.Builder
+// leastGone is the share from which on a frame that a step takes away is outlined and named: below
+// it, it may be missing by chance.
+const leastGone = 0.01
+
+// flame draws the profiles of a stage as a flame graph, or of two, what the second no longer has,
+// and what differs. The stage that a chapter arrives at stands below the one that it came from.
+func (b *builder) flame(p *page, stages ...string) (string, error) {
+	if p.Step != "" && len(stages) == 1 && b.results.server(stages[0]) == p.step.To {
+		stages = []string{b.results.short(p.step.From), stages[0]}
+	}
+	figure := profile.Figure{ID: "flame-" + strings.Join(stages, "-"), Code: p.codeOf}
 	for _, s := range stages {
-		o, err := readProfile(b.root, b.results.short(b.results.server(s)))
+		g, err := b.graph(s)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&out, `<figure class="flame"><figcaption>%s</figcaption>`, html.EscapeString(o.About))
-		out.WriteString(`<div class="frames" tabindex="0">`)
-		root := frameTree(o)
-		root.draw(&out, root)
-		out.WriteString("</div></figure>\n")
+		g.View = strings.Join(stages, " and ")
+		figure.Graphs = append(figure.Graphs, g)
 	}
-	return strings.TrimSpace(out.String()), nil
+	if len(stages) == 2 {
+		before, after := figure.Graphs[0], figure.Graphs[1]
+		var gone []string
+		names, shares := before.MarkGone(after, leastGone)
+		for i, name := range names {
+			gone = append(gone, fmt.Sprintf("<code>%s</code> %.1f%%", html.EscapeString(name), 100*shares[i]))
+		}
+		if len(gone) > 0 {
+			figure.Caption = fmt.Sprintf("Outlined is what %s has and %s has not: %s. ", stages[0], stages[1], strings.Join(gone, ", "))
+		}
+		figure.Graphs = append(figure.Graphs, profile.Difference(before, after))
+	}
+	if p.step != nil {
+		figure.Caption += "A click on a function that is underlined shows its code."
+	}
+	return strings.TrimSpace(figure.HTML()), nil
 }
 
-// frame is one function of a flame graph, with what it calls.
-type frame struct {
-	name     string
-	time     int64 // with what it calls
-	children map[string]*frame
+// graph is the flame graph of a stage: of what the ladder measured a request to cost, the shares
+// that the profile has.
+func (b *builder) graph(stage string) (*profile.Graph, error) {
+	server := b.results.server(stage)
+	o, err := readProfile(b.root, b.results.short(server))
+	if err != nil {
+		return nil, err
+	}
+	row, ok := b.results.documents[0].Row(server, workload.Hello)
+	if !ok {
+		return nil, fmt.Errorf("ladder.json has no %s on hello", stage)
+	}
+	return o.Graph(stage, row.ServerCPUMicros.Median), nil
 }
 
-func frameTree(o *profile.Outline) *frame {
-	root := &frame{children: map[string]*frame{}}
-	for stack, n := range o.Time {
-		root.time += n
-		at := root
-		for name := range strings.SplitSeq(stack, ";") {
-			next := at.children[name]
-			if next == nil {
-				next = &frame{name: name, children: map[string]*frame{}}
-				at.children[name] = next
+// codeOf is where the page shows the code of a function, which has the name that a profile gives
+// it.
+func (p *page) codeOf(function string) string {
+	name, ours := strings.CutPrefix(function, "main.")
+	if p.step == nil || !ours {
+		return ""
+	}
+	name = strings.NewReplacer("(*", "", ")", "").Replace(name)
+	for _, f := range p.step.Files {
+		for _, h := range f.Hunks {
+			if h.Name == name || h.WasName == name {
+				return "#" + h.ID
 			}
-			next.time += n
-			at = next
 		}
 	}
-	return root
-}
-
-// tooNarrow says whether a frame is not worth drawing in the graph of root.
-func (f *frame) tooNarrow(root *frame) bool { return float64(f.time) < 0.004*float64(root.time) }
-
-// draw draws what f calls and, inside each frame, the levels below it.
-func (f *frame) draw(out *strings.Builder, root *frame) {
-	for _, c := range slices.SortedFunc(maps.Values(f.children), func(a, b *frame) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), strings.Compare(a.name, b.name))
-	}) {
-		if c.tooNarrow(root) {
-			continue
-		}
-		fmt.Fprintf(out, `<div class="fr" style="width:%.2f%%"><span class="%s" title="%s: %.1f%%">%s</span>`,
-			100*float64(c.time)/float64(f.time), profile.Class(c.name), html.EscapeString(c.name), 100*float64(c.time)/float64(root.time), html.EscapeString(frameLabel(c.name)))
-		if len(c.children) > 0 {
-			out.WriteString(`<div class="row">`)
-			c.draw(out, root)
-			out.WriteString(`</div>`)
-		}
-		out.WriteString(`</div>`)
-	}
-}
-
-// frameLabel is a frame's name without its folder and decoration.
-func frameLabel(name string) string {
-	if call, ok := strings.CutPrefix(name, "[kernel] "); ok {
-		return call
-	}
-	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "main.")
-	return strings.NewReplacer("(*", "", ")", "").Replace(name)
+	return ""
 }

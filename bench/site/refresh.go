@@ -98,19 +98,7 @@ func (r *refreshing) part(name string) error {
 	case labsName:
 		return r.labs()
 	}
-	if err := r.document(name, "run"); err != nil {
-		return err
-	}
-	for _, theme := range []string{"light", "dark"} {
-		picture, err := os.ReadFile(filepath.Join(r.work, "ladder-"+theme+".svg"))
-		if err != nil {
-			return fmt.Errorf("the run left no picture of the progression: %w", err)
-		}
-		if err := os.WriteFile(r.data("progression-"+theme+".svg"), picture, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.document(name, "run")
 }
 
 // data is the path of a file of docs/data.

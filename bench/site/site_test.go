@@ -43,6 +43,22 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// What was measured on this machine stands beside our figures, in the text, in tables and in the
+// picture; a run that did not complete, and one that there is not, make the site that everybody
+// has.
+func TestBesideThisMachine(t *testing.T) {
+	site, err := BuildBeside(root, filepath.Join(root, "docs", "data", "ladder.json"))
+	require.NoError(t, err)
+	require.Regexp(t, `<body class="[^"]*with-mine`, string(site.Files["index.html"]))
+	require.Contains(t, string(site.Files["index.html"]), "<title>0 naive on this machine: ")
+	require.Contains(t, string(site.Files["2-conn-timer.html"]), `<th scope="col">on this machine</th>`)
+	require.Regexp(t, `<span class="figure" title="hello\.stage1\.calls, [^"]*" data-mine="[0-9.]+">`, string(site.Files["2-conn-timer.html"]))
+	without, err := BuildBeside(root, filepath.Join(t.TempDir(), "ladder.json"))
+	require.NoError(t, err)
+	require.NotContains(t, string(without.Files["index.html"]), "with-mine")
+	require.NotContains(t, string(without.Files["2-conn-timer.html"]), "data-mine")
+}
+
 // TestCheck holds the chapters to what docs/README.md says: no figure typed in,
 // every command there is.
 func TestCheck(t *testing.T) { require.NoError(t, Check(root)) }

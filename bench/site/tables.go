@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
-	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
 // A grid is a table as HTML. Its cells are HTML too.
@@ -20,7 +18,11 @@ func newGrid(class string, head ...string) *grid {
 	g := &grid{}
 	fmt.Fprintf(&g.b, `<div class="table %s" tabindex="0"><table><thead><tr>`, class)
 	for _, h := range head {
-		g.b.WriteString("<th>" + h + "</th>")
+		if h == "" { // a header cell must say something
+			g.b.WriteString("<td></td>")
+		} else {
+			g.b.WriteString(`<th scope="col">` + h + "</th>")
+		}
 	}
 	g.b.WriteString("</tr></thead><tbody>")
 	return g
@@ -92,14 +94,27 @@ func (b *builder) resultTable(stage string) (string, error) {
 		return "", fmt.Errorf("there is no step to %q", stage)
 	}
 	base := b.results.short(b.stages[i-1])
-	g := newGrid("numbers result", "", base, stage, "to the one before", "")
+	head := []string{"", base, stage, "to the one before", ""}
+	if b.mine != nil {
+		head = append(head, "on this machine")
+	}
+	g := newGrid("numbers result", head...)
 	var errs []error
 	add := func(label, workload, metric, ratio string) {
-		before, err := b.results.figure(workload + "." + base + "." + metric)
-		after, afterErr := b.results.figure(workload + "." + stage + "." + metric)
+		before, err := b.figure(workload + "." + base + "." + metric)
+		after, afterErr := b.figure(workload + "." + stage + "." + metric)
 		compared, _, ratioErr := b.results.ratio(workload, stage, base, ratio)
 		errs = append(errs, err, afterErr, ratioErr)
-		g.row(label+", "+html.EscapeString(workload), before.html(), after.html(), html.EscapeString(compared.Ratio.Format()), verdictWord(compared))
+		cells := []string{label + ", " + html.EscapeString(workload), before.html(), after.html(), html.EscapeString(compared.Ratio.Format()), verdictWord(compared)}
+		if b.mine != nil {
+			mine, _, err := b.mine.ratio(workload, stage, base, ratio)
+			if err == nil {
+				cells = append(cells, `<span class="mine">`+html.EscapeString(mine.Ratio.Format())+" "+verdictWord(mine)+"</span>")
+			} else {
+				cells = append(cells, "–") // it was not measured there
+			}
+		}
+		g.row(cells...)
 	}
 	throughputAndCPU := func(workload string) {
 		add("requests per second", workload, "qps", "ratio")
@@ -283,47 +298,6 @@ func inlineCode(text string) string {
 		parts[i] = "<code>" + parts[i] + "</code>"
 	}
 	return strings.Join(parts, "")
-}
-
-// progression is the picture of the whole ladder: what each stage serves on
-// hello, with its interval, beside what was published.
-func (b *builder) progression() (string, error) {
-	d := b.results.documents[0]
-	var out strings.Builder
-	most := 0.0
-	rows := make([]results.Row, len(b.stages))
-	for i, s := range b.stages {
-		row, ok := d.Row(s, "hello")
-		if !ok {
-			return "", fmt.Errorf("ladder.json has no %s on hello", s)
-		}
-		rows[i] = row
-		most = math.Max(most, math.Max(row.RequestsPerSecond.Median, row.RequestsPerSecond.High))
-	}
-	out.WriteString(`<div class="progression" role="img" aria-label="Requests per second of the six stages on hello">`)
-	for i, s := range b.stages {
-		q := rows[i].RequestsPerSecond
-		low, high := q.Low, q.High
-		if !q.Bounded() {
-			low, high = q.Median, q.Median
-		}
-		href := ""
-		for _, p := range b.pages {
-			if p.step != nil && p.step.To == s || b.results.server(p.Step) == s || b.results.server(p.Stage) == s {
-				href = p.out
-			}
-		}
-		step := ""
-		if i > 0 {
-			if ratio, _, err := b.results.ratio("hello", s, b.stages[i-1], "ratio"); err == nil {
-				step = stats.Short(ratio.Ratio.Median)
-			}
-		}
-		fmt.Fprintf(&out, `<div class="bar"><a href="%s">%s</a><span class="track"><span class="fill" style="width:%.2f%%"></span><span class="whisker" style="left:%.2f%%;width:%.2f%%"></span></span><b>%s</b><span class="step">%s</span><span class="published">%s</span></div>`,
-			href, html.EscapeString(s), 100*q.Median/most, 100*low/most, 100*(high-low)/most, kilo(q.Median), step, b.documents.ofStage(b.results.short(s)))
-	}
-	out.WriteString(`<div class="bar legend"><span></span><span>requests per second on hello, the whisker is the interval</span><b>here</b><span class="step">step</span><span class="published">published</span></div></div>`)
-	return out.String() + b.measuredLine(), nil
 }
 
 // documentList lists the sources with what each says.

@@ -25,8 +25,12 @@ type view struct {
 	Previous, Next *chapterLink
 	Up             string // to the root of the site
 	Home, Listing  bool
+	Mine           bool            // figures of this machine stand beside ours
+	Contents       []contentsEntry // of the page
 	Measured       string
 }
+
+type contentsEntry struct{ ID, Heading string }
 
 type chapterLink struct {
 	Href, Title, Short string

@@ -35,7 +35,7 @@ func buildSite(out string) (root, folder string, err error) {
 	if folder = out; folder == "" {
 		folder = filepath.Join(root, filepath.FromSlash(siteFolder))
 	}
-	s, err := site.Build(root)
+	s, err := site.BuildBeside(root, filepath.Join(root, "bench", "out", "ladder.json"))
 	if err != nil {
 		return "", "", err
 	}
@@ -46,6 +46,8 @@ func newDocsBuild() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build the site into " + siteFolder, Args: noArguments,
+		Long: "Build the site into " + siteFolder + `. What make ladder has measured on this machine
+stands beside the figures that were measured for the pages; a button hides it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, folder, err := buildSite(out)
 			if err == nil {

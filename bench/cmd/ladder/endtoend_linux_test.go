@@ -182,7 +182,7 @@ func TestRefreshEndToEnd(t *testing.T) {
 	}
 	require.Empty(t, d.Measurements, "what no page reads is left out")
 	for _, theme := range []string{"light", "dark"} {
-		name := "progression-" + theme + ".svg"
+		name := "ladder-" + theme + ".svg"
 		require.NotEqual(t, read(t, root, "docs", "data", name), read(t, clone, "docs", "data", name))
 	}
 	for _, name := range []string{"shared.json", "peers.json", "ablation.json", "where.json"} {

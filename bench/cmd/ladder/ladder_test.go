@@ -5,17 +5,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/load"
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/results"
@@ -169,7 +174,7 @@ func TestListsAndHelp(t *testing.T) {
 	require.NoError(t, err)
 	for _, w := range workload.All() {
 		require.Contains(t, out, w.Name)
-		require.Contains(t, out, w.Summary)
+		require.Contains(t, strings.Join(strings.Fields(out), " "), w.Summary)
 	}
 	out, err = execute(t, "--version")
 	require.NoError(t, err)
@@ -178,6 +183,36 @@ func TestListsAndHelp(t *testing.T) {
 		out, err = execute(t, sub, "--help")
 		require.NoError(t, err)
 		require.Contains(t, out, "ladder "+sub)
+	}
+}
+
+// A terminal of 80 columns breaks no word: in no help, in no list, and not in what a bare make
+// prints.
+func TestHelpFitsATerminal(t *testing.T) {
+	fits := func(name, text string) {
+		for line := range strings.Lines(text) {
+			require.LessOrEqual(t, runewidth.StringWidth(strings.TrimRight(line, "\n")), console.Width, "%s: %s", name, line)
+		}
+	}
+	var walk func(*cobra.Command, []string)
+	walk = func(cmd *cobra.Command, path []string) {
+		text, err := execute(t, append(path, "--help")...)
+		require.NoError(t, err)
+		fits(strings.Join(path, " "), text)
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				walk(sub, append(slices.Clone(path), sub.Name()))
+			}
+		}
+	}
+	walk(newRoot(), nil)
+	text, err := execute(t, "workloads")
+	require.NoError(t, err)
+	fits("workloads", text)
+	makefile, err := os.ReadFile(filepath.Join("..", "..", "..", "Makefile"))
+	require.NoError(t, err)
+	for _, found := range regexp.MustCompile(`(?m)^## (.+) \| (.+)$`).FindAllStringSubmatch(string(makefile), -1) {
+		fits("make", fmt.Sprintf("  make %-22s %s", found[1], found[2]))
 	}
 }
 

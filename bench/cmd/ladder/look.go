@@ -44,7 +44,9 @@ func profilerFlag(cmd *cobra.Command, profiler *string, normally, help string, c
 // look checks the flags and the stages that the arguments name, looks, and writes what came of it.
 func (l *looking) look(cmd *cobra.Command, args []string, look func(stages []string) (result any, err error)) error {
 	l.Out = l.json.text(cmd)
-	l.Tell = func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
+	p := newProgress(cmd.ErrOrStderr())
+	l.Tell, l.Step = p.say, p.step
+	defer p.clear()
 	switch {
 	case l.Duration < 0:
 		return usage(errors.New("--duration must be positive"))
@@ -102,7 +104,8 @@ nothing else. Times are per request, so that stages can be compared although the
 faster one does more in the same time. The same data is kept as a pprof profile
 for go tool pprof.
 
-With two stages it holds a graph of each and one of the difference.
+With two stages it holds a graph of each and one of the difference, and the table
+says by how much each part differs.
 
 With --admin and no stage it records a server that runs already, and that somebody
 else sends requests to.
@@ -195,10 +198,11 @@ ladder promises to serve without an allocation from stage3 on.`,
 
 func newStat() *cobra.Command {
 	var pin bool
-	cmd := newLook("stat", "Count instructions, cycles and cache misses per request with perf stat (make stat)",
-		`Count what the CPU does for a request, with perf stat: instructions, cycles, cache
-and branch misses where there are hardware counters, and what the kernel counts
-everywhere. Without a stage, all six side by side.
+	cmd := newLook("stat", "Count with perf stat what the CPU does for a request (make stat)",
+		`Count what the CPU does for a request, with perf stat: context switches and page
+faults, which the kernel counts everywhere, and instructions, cycles, cache and
+branch misses where the machine shows its hardware counters, as most virtual
+machines do not. Without a stage, all six side by side.
 
 With --pin each stands there twice, the second time with its loops bound to CPUs: look
 at the migrations. Where a server has a single CPU there are none; --layout shared

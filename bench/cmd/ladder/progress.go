@@ -72,8 +72,13 @@ func (p *progress) say(format string, args ...any) {
 // note is a line for people that may be long.
 func (p *progress) note(text string) { p.say("%s", console.Paragraph("· ", "  ", text)) }
 
-// step shows what is going on now, on a terminal; elsewhere it would be a line for each second.
+// step shows what is going on now, on a terminal; elsewhere it would be a line for each second. ""
+// ends it.
 func (p *progress) step(text string) {
+	if text == "" {
+		p.clear()
+		return
+	}
 	if p.terminal {
 		p.change(text)
 		return

@@ -3,11 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/qps-ladder/qps-ladder/bench/console"
 )
 
 // commit is what this command was built from; make sets it.
@@ -66,7 +69,38 @@ after: source <(ladder completion bash) (or zsh, fish, powershell).`,
 		root.AddCommand(group.commands...)
 	}
 	understand(root)
+	// Nothing of a help breaks within a word at 80 columns.
+	cobra.AddTemplateFunc("add", func(a, b int) int { return a + b })
+	cobra.AddTemplateFunc("fit", func(indent int, text string) string {
+		return strings.TrimSpace(console.Paragraph(strings.Repeat(" ", indent), strings.Repeat(" ", indent), text))
+	})
+	root.SetUsageTemplate(strings.NewReplacer(
+		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", console.Width),
+		"{{rpad .Name .NamePadding }} {{.Short}}", "{{rpad .Name .NamePadding }} {{fit (add .NamePadding 3) .Short}}",
+	).Replace(root.UsageTemplate()))
+	cobra.AddTemplateFunc("refill", refill)
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | refill}}", 1))
 	return root
+}
+
+// listed is the beginning of a line of a list: a name, and blanks up to what is said of it.
+var listed = regexp.MustCompile(`^  \S+ +`)
+
+// refill breaks the lines of a text anew, so that they fit. A paragraph that begins with blanks
+// keeps its lines.
+func refill(text string) string {
+	var out []string
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		lines := []string{strings.Join(strings.Fields(paragraph), " ")}
+		if strings.HasPrefix(paragraph, " ") {
+			lines = strings.Split(paragraph, "\n")
+		}
+		for i, line := range lines {
+			lines[i] = strings.Join(console.Wrap(line, console.Width, strings.Repeat(" ", len(listed.FindString(line)))), "\n")
+		}
+		out = append(out, strings.Join(lines, "\n"))
+	}
+	return strings.TrimSpace(strings.Join(out, "\n\n"))
 }
 
 // names are those of a command's subcommands.

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 )
 
@@ -14,7 +16,7 @@ func newWorkloads() *cobra.Command {
 		Use: "workloads", Short: "List what servers can be driven with", Args: noArguments,
 		Run: func(cmd *cobra.Command, _ []string) {
 			for _, w := range slices.Concat(workload.All(), workload.OfExercises()) {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-14s  %s\n", w.Name, w.Summary)
+				fmt.Fprintln(cmd.OutOrStdout(), console.Paragraph(fmt.Sprintf("%-14s  ", w.Name), strings.Repeat(" ", 16), w.Summary))
 			}
 		},
 	}

@@ -14,7 +14,6 @@ const memory = {
 
 // ---------------------------------------------------------------- light and dark
 const root = document.documentElement;
-if (memory.get("theme")) root.dataset.theme = memory.get("theme");
 function theme() {
 	const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 	root.dataset.theme = dark ? "light" : "dark";
@@ -23,7 +22,7 @@ function theme() {
 
 // ------------------------------------------------------------------ the code pane
 const code = one("#code");
-const narrow = () => matchMedia("(max-width: 52rem)").matches;
+const narrow = () => matchMedia("(max-width: 79.99em)").matches; // one pane at a time, as in site.css
 
 function press(what, on) {
 	for (const button of all(`[data-do="${what}"]`)) button.setAttribute("aria-pressed", on);
@@ -36,6 +35,7 @@ function sides(on = !code.classList.contains("sides")) {
 function wide(on = !body.classList.contains("wide")) {
 	body.classList.toggle("wide", on);
 	press("wide", on);
+	for (const button of all('[data-do="wide"]')) button.textContent = on ? "Text and code" : "Wide";
 }
 function fold() {
 	const files = all("details.file");
@@ -43,11 +43,21 @@ function fold() {
 	for (const file of files) file.open = !open;
 	for (const button of all('[data-do="fold"]')) button.textContent = open ? "Unfold" : "Fold";
 }
-function pane(name) {
-	if (!code) return;
+// Where there is room for one pane only, each keeps its place, and Back leads from the code to the text.
+const places = { text: 0, code: 0 };
+const shown = () => (body.classList.contains("show-code") ? "code" : "text");
+function pane(name, entry = narrow()) {
+	if (!code || name === shown()) return;
+	places[shown()] = scrollY;
+	if (entry) { // before anything moves: the browser keeps the place with the entry
+		if (name === "code") history.pushState({ pane: "code" }, "");
+		else history.replaceState({ pane: "text" }, "");
+	}
 	body.classList.toggle("show-code", name === "code");
 	for (const button of all(".tabs button")) button.setAttribute("aria-pressed", button.dataset.pane === name);
+	if (narrow()) scrollTo(0, places[name]);
 }
+addEventListener("popstate", (event) => { if (narrow()) pane(event.state?.pane || "text", false); });
 if (code && memory.get("sides") === "yes") sides(true);
 
 // ---------------------------------------------- from a paragraph to its code and back
@@ -61,12 +71,13 @@ function light(hunk, mark) {
 	current = mark ? marks.indexOf(mark) : current;
 }
 // reveal shows a piece of code; mark is the paragraph's mark that asked for it.
-function reveal(id, mark) {
+function reveal(id, mark, toText = true) {
 	const hunk = document.getElementById(id);
 	if (!hunk || !hunk.classList.contains("hunk")) return false;
 	mark = mark || marks.find((each) => each.hash === "#" + id);
-	wide(body.classList.contains("wide") && !mark);
+	if (toText) wide(body.classList.contains("wide") && !mark);
 	if (narrow()) pane("code");
+	pause();
 	const file = hunk.closest("details");
 	file.open = true;
 	light(hunk, mark);
@@ -77,6 +88,7 @@ function reveal(id, mark) {
 function explain(mark) {
 	wide(false);
 	if (narrow()) pane("text");
+	pause();
 	light(document.getElementById(decodeURIComponent(mark.hash.slice(1))), mark);
 	mark.scrollIntoView({ block: "center" });
 	mark.focus({ preventScroll: true });
@@ -85,6 +97,7 @@ function step(by) {
 	if (!marks.length) return;
 	current = Math.min(marks.length - 1, Math.max(0, current + by));
 	const mark = marks[current];
+	pause();
 	if (!narrow()) mark.scrollIntoView({ block: "center" });
 	reveal(decodeURIComponent(mark.hash.slice(1)), mark);
 	mark.focus({ preventScroll: true });
@@ -96,13 +109,39 @@ document.addEventListener("click", (event) => {
 	const target = document.getElementById(id);
 	if (target && target.classList.contains("hunk")) {
 		event.preventDefault();
-		reveal(id, link.classList.contains("to-hunk") ? link : null);
-		history.replaceState(null, "", link.hash);
+		reveal(id, link.classList.contains("to-hunk") ? link : null, link.classList.contains("to-hunk"));
+		history.replaceState(history.state, "", link.hash);
 	} else if (target && target.classList.contains("to-hunk")) {
 		event.preventDefault();
 		explain(target);
 	}
 });
+// While one reads, the code follows the text: the last mark above the middle of the window decides. It does not after
+// something else has asked for a place, until the reader has scrolled again.
+let paused = 0, follows = memory.get("follow") !== "no";
+const pause = () => { paused = performance.now() + 500; };
+function follow(on = !follows) {
+	follows = on;
+	press("follow", on);
+	memory.set("follow", on ? "yes" : "no");
+}
+let asked = false;
+function followText() {
+	asked = false;
+	if (!follows || narrow() || body.classList.contains("wide") || performance.now() < paused) return;
+	const mark = marks.findLast((each) => each.getBoundingClientRect().top < innerHeight / 2);
+	if (!mark || mark === marks[current]) return;
+	const hunk = document.getElementById(decodeURIComponent(mark.hash.slice(1)));
+	if (!hunk) return;
+	hunk.closest("details").open = true;
+	light(hunk, mark);
+	code.scrollTo({ top: code.scrollTop + hunk.getBoundingClientRect().top - code.getBoundingClientRect().top - one(".bar", code).offsetHeight });
+}
+if (code && marks.length) {
+	follow(follows);
+	addEventListener("scroll", () => { if (!asked) { asked = true; requestAnimationFrame(followText); } }, { passive: true });
+}
+
 function followHash() {
 	const id = decodeURIComponent(location.hash.slice(1));
 	if (id && !reveal(id)) {
@@ -183,7 +222,13 @@ list.addEventListener("click", () => search.close());
 // ---------------------------------------------------------------------------- keys
 const help = one("#help");
 const go = (link) => { if (link) link.click(); };
-const actions = { search: openSearch, theme, help: () => help.showModal(), sides: () => sides(), wide: () => wide(), fold };
+function mine(on = !body.classList.contains("with-mine")) {
+	body.classList.toggle("with-mine", on);
+	press("mine", on);
+	memory.set("mine", on ? "yes" : "no");
+}
+if (body.classList.contains("with-mine")) mine(memory.get("mine") !== "no");
+const actions = { mine: () => mine(), search: openSearch, theme, help: () => help.showModal(), sides: () => sides(), wide: () => wide(), follow: () => follow(), fold };
 for (const button of all("[data-do]")) button.addEventListener("click", () => actions[button.dataset.do]());
 for (const button of all(".tabs button")) button.addEventListener("click", () => pane(button.dataset.pane));
 
@@ -195,8 +240,8 @@ addEventListener("keydown", (event) => {
 		one(".menu").open = false;
 		return;
 	}
-	// The only field is in a dialog. It may keep the focus for a moment after that has closed: the key is no text then.
-	if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
+	// The field of the search may keep the focus for a moment after its dialog has closed: the key is no text then.
+	if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]") || event.target.closest?.(".flame input")) return;
 	const keys = {
 		"/": openSearch, "?": () => help.showModal(), t: theme,
 		j: () => step(1), k: () => step(-1),
@@ -220,6 +265,53 @@ document.addEventListener("click", (event) => {
 	const menu = one(".menu");
 	if (menu.open && !menu.contains(event.target)) menu.open = false;
 });
+
+// ------------------------------------------------ contents, anchors, copies and words explained
+if (!code && !narrow()) for (const contents of all(".contents")) contents.open = true; // beside the text
+for (const heading of all("main :is(h2, h3)[id]")) {
+	const link = document.createElement("a");
+	link.className = "anchor";
+	link.href = "#" + heading.id;
+	link.textContent = "#";
+	link.setAttribute("aria-label", "Link to: " + heading.textContent);
+	heading.append(link);
+}
+for (const block of all("pre.block")) {
+	const around = document.createElement("div"), button = document.createElement("button");
+	around.className = "copied";
+	button.type = "button";
+	button.textContent = "Copy";
+	button.addEventListener("click", async () => {
+		try {
+			await navigator.clipboard.writeText(block.textContent);
+		} catch { // pages that are opened as files may not
+			getSelection().selectAllChildren(block);
+			document.execCommand("copy");
+		}
+		button.textContent = "Copied";
+		setTimeout(() => { button.textContent = "Copy"; }, 1500);
+	});
+	block.replaceWith(around);
+	around.append(block, button);
+}
+const tip = document.createElement("div");
+tip.className = "tip";
+tip.id = "tip";
+tip.setAttribute("role", "tooltip");
+tip.hidden = true;
+body.append(tip);
+function explainTerm(link) {
+	tip.textContent = link.dataset.term;
+	tip.hidden = false;
+	link.setAttribute("aria-describedby", "tip");
+	const at = link.getBoundingClientRect();
+	tip.style.left = Math.max(8, Math.min(at.left, innerWidth - tip.offsetWidth - 8)) + scrollX + "px";
+	tip.style.top = (at.bottom + tip.offsetHeight + 12 < innerHeight ? at.bottom + 6 : at.top - tip.offsetHeight - 6) + scrollY + "px";
+}
+for (const link of all("a[data-term]")) {
+	for (const on of ["mouseenter", "focus"]) link.addEventListener(on, () => explainTerm(link));
+	for (const off of ["mouseleave", "blur"]) link.addEventListener(off, () => { tip.hidden = true; });
+}
 
 // On paper nothing is folded.
 let folded = [];

@@ -265,7 +265,7 @@ func (q *placementQuestion) flaws(answer []int) (f placementFlaws) {
 
 	// How many CPUs of each core may be used, and are; and how many loops each node should have,
 	// and has.
-	type counted struct{ has, should, threads int }
+	type counted struct{ has, should int }
 	var nodes []counted
 	var ranks [][]int // of each node, how many threads of each rank there are
 	busy, free := 0, 0
@@ -331,7 +331,7 @@ func (q *placementQuestion) flaws(answer []int) (f placementFlaws) {
 func (s *Subject) place(questions []placementQuestion) (answers [][]int, err error) {
 	binary, err := s.BuildWith("zz_probe.go", placementProbe)
 	if err != nil {
-		return nil, fmt.Errorf("Place has to stay: %w", errors.New(strings.Join(strings.Fields(err.Error()), " ")))
+		return nil, fmt.Errorf("the function Place has to stay: %w", errors.New(strings.Join(strings.Fields(err.Error()), " ")))
 	}
 	asked, err := json.Marshal(questions)
 	if err != nil {
@@ -347,9 +347,9 @@ func (s *Subject) place(questions []placementQuestion) (answers [][]int, err err
 		var failed *exec.ExitError
 		if errors.As(err, &failed) && len(failed.Stderr) > 0 {
 			line, _, _ := strings.Cut(string(failed.Stderr), "\n")
-			return nil, errors.New("Place does not end well: " + line)
+			return nil, errors.New("the call of Place does not end well: " + line)
 		}
-		return nil, fmt.Errorf("Place does not end well: %w", err)
+		return nil, fmt.Errorf("the call of Place does not end well: %w", err)
 	}
 	if err := json.Unmarshal(output, &answers); err != nil || len(answers) != len(questions) {
 		return nil, errors.New("the probe was answered in another way than expected")
