@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // Bad code is told apart from wrong code: a clear line in good time, and no process left.
@@ -121,4 +123,96 @@ func TestCountersOfItsOwn(t *testing.T) {
 	e := &Exercise{Files: []string{"loop.go"}}
 	require.Empty(t, e.rules(t.TempDir(), start, start))
 	require.Contains(t, e.rules(t.TempDir(), more, start)[0].Text, "a set of counters of its own")
+}
+
+// knows is code by which a server knows that its system calls are watched, proc_pid_status(5). No solution may read it;
+// one that goes by the time that a call takes knows it as well.
+const knows = `package main
+
+import (
+	"os"
+	"strings"
+)
+
+var watched = func() bool {
+	text, _ := os.ReadFile("/proc/self/status")
+	return !strings.Contains(string(text), "TracerPid:\t0\n")
+}()
+`
+
+// A server that does its work in another way while nobody looks, and one that lets time pass: what the exercise counts is in order, and the
+// checks beside it find them.
+func TestOtherwiseUnwatched(t *testing.T) {
+	requireLinux(t)
+	testenv.Slow(t)
+	root := testRoot(t)
+	for name, c := range map[string]struct {
+		exercise, against  string
+		file, before, then string
+		holds              grade.Check // of what is watched, if any
+		check              grade.Check
+		finds, says        string
+	}{
+		"hops": {
+			exercise: "13", against: onStart,
+			file: "layers.go", before: "	// The layer may have to wait", then: `	if watched {
+		if !l.enter(number, request, response) {
+			l.through(number+1, request, response)
+			l.leave(number, request, response)
+		}
+		return
+	}
+	// The layer may have to wait`,
+			holds: grade.Check{Figure: "futex calls", Of: "hello", AtMost: new(1.0)},
+			check: grade.Check{Behaviour: "never-waits"}, finds: "never-waits", says: "a loop's thread sleeps",
+		},
+		"large reads": {
+			exercise: "19", file: "conn.go", before: "if c.start == c.end {\n		// Most", then: "if watched && c.start == c.end {\n		// Most",
+			holds: grade.Check{Behaviour: "small-first"},
+			check: grade.Check{Figure: "reads", Of: "browser", AtMost: new(2.05)}, finds: "the same unwatched", says: "reads of browser are 1.00 per request, and 2.0",
+		},
+		"files in memory": {
+			exercise: "15", file: "response.go", before: "f.open {\n		c.respondFile(f, response, bodiless)\n		return\n	}", then: `f.open && watched {
+		c.respondFile(f, response, bodiless)
+		return
+	} else if f.open {
+		body := make([]byte, f.left)
+		if readFile(new(netpoll.Counters), f.descriptor, body, f.offset) != nil {
+			panic("no file")
+		}
+		f.close(&c.loop.counters)
+		response.Body, response.Stable = body, true
+	}`,
+			check: grade.Check{Figure: "bytes sent from memory", Of: "small files", AtMost: new(512.0)}, finds: "the same unwatched", says: "writes of small files are 1.00 per request, and 2.0",
+		},
+		"a circle": {
+			exercise: "8", file: "conn.go", before: "	c.takeTurn()\n}", then: "	for began := time.Now(); time.Since(began) < 3*time.Millisecond; {\n	}\n	c.takeTurn()\n}",
+			check: grade.Check{Behaviour: "never-waits"}, finds: "never-waits", says: "of a CPU",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := exercise(root, c.exercise)
+			require.NoError(t, err)
+			if c.against == "" {
+				c.against = "reference"
+			}
+			f, err := filesOf(root, e.variant(c.against))
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(string(f[c.file]), c.before))
+			f[c.file] = []byte(strings.Replace(string(f[c.file]), c.before, c.then, 1))
+			f["knows.go"] = []byte(knows)
+			binary, err := f.buildIn(t.Context(), root, t.TempDir(), "otherwise")
+			require.NoError(t, err)
+			subject := &grade.Subject{Binary: binary, Context: t.Context(), Seed: 1}
+			if c.holds.Name() != "" {
+				require.True(t, subject.Run(c.holds)[0].Holds, "what is watched is in order")
+			}
+			found := subject.Run(c.check)
+			i := slices.IndexFunc(found, func(f grade.Finding) bool { return f.Check == c.finds })
+			require.NotEqual(t, -1, i, "%v", found)
+			require.False(t, found[i].Holds)
+			require.Contains(t, found[i].Text, c.says)
+		})
+	}
 }

@@ -87,6 +87,41 @@ func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding),
 	return r
 }
 
+// whole runs what every exercise is held to, when its own checks hold: the common suite, and the general checks behind it. It ends
+// at the first that finds something.
+func whole(subject *grade.Subject, show func(grade.Finding), working func(string)) (all []grade.Finding) {
+	ctx, end := context.WithCancel(subject.Context)
+	defer end()
+	deadlines := subject.Deadlines(ctx)
+	hold := func(findings ...grade.Finding) (holds bool) {
+		holds = true
+		for _, f := range findings {
+			if subject.Context.Err() != nil {
+				return false // what was seen of servers that were just killed says nothing
+			}
+			show(f)
+			all, holds = append(all, f), holds && f.Holds
+		}
+		return holds
+	}
+	working("the common suite, as every stage runs it")
+	if !hold(subject.CommonSuite()) {
+		return all
+	}
+	for _, c := range grade.General {
+		if c == grade.DefaultDeadlines {
+			continue
+		}
+		working(c.Name())
+		if !hold(subject.Run(c)...) {
+			return all
+		}
+	}
+	working("the time limits by default: this takes a minute from the beginning of the suite")
+	hold(<-deadlines...)
+	return all
+}
+
 // subject is what is graded: own, which has been built already as the package work/label.
 func (e *Exercise) subject(ctx context.Context, root, temporary, label, binary string, own, start files) *grade.Subject {
 	return &grade.Subject{
@@ -191,7 +226,7 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 		case f.Look != "":
 			held = true
 		}
-		if i >= 0 {
+		if i >= 0 && !grade.OfAnswers(f.Check) {
 			o.line("", "", fmt.Sprintf("again, with every byte: make play N=%d CASE=%d", e.Number, i+1))
 		}
 	}
@@ -242,10 +277,15 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 			o.say("Then comes %s.", later)
 		}
 		if !noSuite && later == "" && ctx.Err() == nil && !slices.Contains(graded.checks(), "serves") {
-			o.working("the common suite, as every stage runs it")
-			f := subject.CommonSuite()
-			show(f)
-			r.findings = append(r.findings, f)
+			if shown > 0 {
+				o.working("the common suite, as every stage runs it")
+				f := subject.CommonSuite()
+				show(f)
+				r.findings = append(r.findings, f)
+			} else {
+				r.findings = append(r.findings, whole(subject, show, o.working)...)
+				r.notes = subject.Notes()
+			}
 		}
 	}
 	if ctx.Err() != nil {
@@ -356,7 +396,10 @@ func (e *Exercise) summary(o *output, r *result, noSuite, measure bool, took tim
 			next = "the compiler has said where"
 		}
 		failed := &notYet{checks: r.checks()}
-		if failed.onlyAnswers() && !measure {
+		switch {
+		case failed.onlyAnswers() && measure:
+			next = fmt.Sprintf("when %s is written: make check N=%d", answersFile, e.Number)
+		case failed.onlyAnswers():
 			next = fmt.Sprintf("make check N=%d MEASURE=1 measures", e.Number)
 		}
 		if r.seed != 0 {

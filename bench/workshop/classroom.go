@@ -192,16 +192,15 @@ func (e *Exercise) regrade(ctx context.Context, copied string, own, start files,
 	failing := there.rules(temporary, own, start)
 	binary, err := own.buildIn(ctx, copied, temporary, e.Name)
 	if err != nil {
-		return []string{"graded again, it does not build: " + err.Error()}
+		return []string{"graded again, it does not build: " + strings.Join(strings.Fields(err.Error()), " ")}
 	}
 	subject := there.subject(ctx, copied, temporary, e.Name, binary, own, start)
 	subject.Seed = uint64(rand.Uint32())
 	r := there.gradeBinary(subject, func(grade.Finding) {}, func(string) {}, nil)
 	failing = append(failing, r.failing()...)
 	if len(failing) == 0 {
-		if f := subject.CommonSuite(); !f.Holds {
-			failing = append(failing, f)
-		}
+		r.findings = whole(subject, func(grade.Finding) {}, func(string) {})
+		failing = r.failing()
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -211,7 +210,8 @@ func (e *Exercise) regrade(ctx context.Context, copied string, own, start files,
 	case len(failing) == 0:
 		return []string{"graded again, all holds"}
 	}
-	return []string{fmt.Sprintf("graded again, %d do not hold; the first: %s", len(failing), failing[0].Text)}
+	first := strings.Join(strings.Fields(failing[0].Text), " ") // it may have several lines
+	return []string{fmt.Sprintf("graded again, %d %s not hold; the first: %s", len(failing), map[bool]string{true: "does", false: "do"}[len(failing) == 1], first)}
 }
 
 func readSubmission(path string) (s submission, err error) {

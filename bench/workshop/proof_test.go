@@ -1,6 +1,7 @@
 package workshop
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -169,10 +170,13 @@ func TestProof(t *testing.T) {
 	all, err := exercises(root)
 	require.NoError(t, err)
 	how := os.Getenv(proofVariable)
+	all = slices.DeleteFunc(all, func(e *Exercise) bool {
+		return how != "all" && how != fmt.Sprint(e.Number) && (how != "" || e.Number != quickProof)
+	})
+	if how != "" {
+		awaitDeadlines(t, root, all)
+	}
 	for _, e := range all {
-		if how != "all" && how != fmt.Sprint(e.Number) && (how != "" || e.Number != quickProof) {
-			continue
-		}
 		impossible := e.impossible()
 		for _, v := range variantsOf(t, root, e) {
 			t.Run(v.label, func(t *testing.T) {
@@ -197,7 +201,7 @@ func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
 	subject.Seed = uint64(rand.Uint32())
 	t.Logf("seed %d", subject.Seed)
 	r := e.gradeBinary(subject, func(f grade.Finding) { broken = append(broken, f) }, func(string) {}, nil)
-	r.findings = broken
+	r.findings = append(broken, general(subject, v, whole)...)
 	var said strings.Builder
 	for _, f := range r.findings {
 		fmt.Fprintf(&said, "%v  %s: %s\n", f.Holds, f.Check, f.Text)
@@ -216,4 +220,38 @@ func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
 		finding := subject.CommonSuite()
 		require.True(t, finding.Holds, "%s", finding.Text)
 	}
+}
+
+// general runs the checks that all exercises have: all but the longest of a reference, and of a wrong solution those that must
+// find it.
+func general(subject *grade.Subject, v variant, whole bool) (found []grade.Finding) {
+	for _, c := range grade.General {
+		if slices.Contains(v.fails, c.Name()) || v.reference && whole && c != grade.DefaultDeadlines {
+			found = append(found, subject.Run(c)...)
+		}
+	}
+	return found
+}
+
+// awaitDeadlines has the references run out of the time limits that they have by default, all beside what else t does: it only takes
+// time.
+func awaitDeadlines(t *testing.T, root string, all []*Exercise) {
+	ctx, end := context.WithCancel(context.Background()) // t's ends before its clean-up
+	temporary := t.TempDir()
+	found := map[string]<-chan []grade.Finding{}
+	for _, e := range all {
+		reference, err := e.reference(root)
+		require.NoError(t, err)
+		binary, err := reference.buildIn(ctx, root, temporary, e.Name+"-reference")
+		require.NoError(t, err)
+		found[e.Name] = (&grade.Subject{Binary: binary}).Deadlines(ctx)
+	}
+	t.Cleanup(func() {
+		defer end()
+		for name, findings := range found {
+			for _, f := range <-findings {
+				require.True(t, f.Holds, "%s: %s", name, f.Text)
+			}
+		}
+	})
 }

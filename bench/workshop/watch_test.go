@@ -15,7 +15,7 @@ import (
 func watched(t *testing.T) (root string, e *Exercise, begun chan files, keys chan byte, over chan *Exercise) {
 	// A busy machine may stand still between two writes of one save.
 	before := settleTime
-	settleTime = time.Second
+	settleTime = time.Second / 2
 	t.Cleanup(func() { settleTime = before })
 	root = cloneRoot(t)
 	_, err := ladder(t, "exercise", "2")

@@ -25,10 +25,10 @@ const mostHanging = 8
 
 var (
 	// randomCuts is how many random fragmentations each case is sent in.
-	randomCuts = thorough(4, 2)
+	randomCuts = thorough(4, 1)
 	// byteByByte is up to twice which length every byte of a case is sent on its own. Of a longer one it is that
 	// many at both ends, and in between come random pieces.
-	byteByByte = thorough(12<<10, 512)
+	byteByByte = thorough(12<<10, 256)
 )
 
 // unhurried keeps deadlines out of tests that are not about them: a machine that is busy enough takes seconds to

@@ -399,3 +399,29 @@ func (f *faulty) visit(random *rand.Rand) error {
 	}
 	return nil
 }
+
+// The last answer before a stop says so too where all requests had been read before the loop heard of the stop, in more than one
+// turn: beginning to stop takes every socket for one with input, and only the socket itself knows that this was all.
+func stopWithRequestsRead(t T, p Program) {
+	const requests = 3*requestsPerTurn + 8 // fewer than one read takes
+	f := startFaulty(t, p, "-workers", "1", "-idle-timeout", "1h", "-grace", patience.String())
+	c := dial(t, f.Server)
+	wakes := 1
+	if p.number(t) == 0 {
+		wakes = 2 // the base loop is told, and tells the worker
+	}
+	require.Equal(t, "ok", f.tell(t, fmt.Sprintf("hold %d %d", f.descriptor(t, c), wakes)))
+	c.send(t, strings.Repeat(helloRequest, requests))
+	require.Equal(t, "ok", f.tell(t, "held"))
+	f.Signal(t, syscall.SIGTERM)
+	for i := range requests {
+		want := Hello()
+		if i == requests-1 {
+			want = closing(want)
+		}
+		require.NoError(t, c.read(want), "answer %d", i)
+	}
+	c.expectEnd(t)
+	c.Close()
+	f.Wait(t)
+}

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
@@ -68,6 +69,7 @@ type rules struct {
 	mutex     sync.Mutex
 	present   atomic.Pointer[[]*rule]
 	recording atomic.Pointer[recording] // nil: none
+	hold      atomic.Pointer[hold]      // nil: none
 }
 
 // made is a call that was made of a socket.
@@ -100,6 +102,33 @@ func (r *recording) String() string {
 		fmt.Fprintf(&b, "%t %d %d,", m.send, m.fd, m.at)
 	}
 	return b.String()
+}
+
+// hold lets the next read of one socket wait until other threads have woken a loop so many times: what they want of it is there
+// when the thread that reads goes on.
+type hold struct {
+	fd      int
+	wakes   atomic.Int64 // still to come
+	reached atomic.Bool
+	held    chan struct{} // closed when the read has come
+	over    chan struct{} // closed with the last wake-up
+}
+
+// fault is netpoll.Fault's part of it. made says that the call has been made here.
+func (h *hold) fault(call netpoll.Call, fd int) (made bool) {
+	switch {
+	case call == netpoll.CallRecvfrom && fd == h.fd && h.reached.CompareAndSwap(false, true):
+		close(h.held)
+		<-h.over
+	case call == netpoll.CallWrite && h.reached.Load():
+		// Here, so that it has been made before the other thread goes on.
+		unix.Write(fd, binary.NativeEndian.AppendUint64(nil, 1))
+		if h.wakes.Add(-1) == 0 {
+			close(h.over)
+		}
+		return true
+	}
+	return false
 }
 
 // monotonic is a clock that all processes of a machine share, see clock_gettime(2).
@@ -157,6 +186,9 @@ func (all *rules) fault(call netpoll.Call, fd int) (n int, err error, injected b
 	if r := all.recording.Load(); r != nil {
 		r.add(call, fd)
 	}
+	if h := all.hold.Load(); h != nil && h.fault(call, fd) {
+		return 8, nil, true
+	}
 	for _, r := range *all.present.Load() {
 		if n, err, injected = r.fault(call); injected {
 			return n, err, true
@@ -166,7 +198,8 @@ func (all *rules) fault(call netpoll.Call, fd int) (n int, err error, injected b
 }
 
 // obey carries out "add" with a rule, "clear", "made", which asks how many faults there were since the last "clear", "record",
-// which begins to record calls, or "recorded", which ends that and gives them.
+// which begins to record calls, "recorded", which ends that and gives them, "hold" with a descriptor and a number of wake-ups (see
+// hold), or "held", which waits for the read that is held.
 func (all *rules) obey(line string) string {
 	all.mutex.Lock()
 	defer all.mutex.Unlock()
@@ -193,6 +226,16 @@ func (all *rules) obey(line string) string {
 		if r := all.recording.Swap(nil); r != nil {
 			return r.String()
 		}
+	case "hold":
+		h := &hold{held: make(chan struct{}), over: make(chan struct{})}
+		var wakes int64
+		if _, err := fmt.Sscan(text, &h.fd, &wakes); err != nil {
+			return err.Error()
+		}
+		h.wakes.Store(wakes)
+		all.hold.Store(h)
+	case "held":
+		<-all.hold.Load().held
 	default:
 		return "unknown command " + command
 	}

@@ -31,6 +31,7 @@ func Hostile(t *testing.T) {
 		{"soak", soak},
 		{"stop under load", stopUnderLoad},
 		{"stop with input unread", stopWithInputUnread},
+		{"stop with requests read", stopWithRequestsRead},
 		{"restart under load", restartUnderLoad},
 		{"overlap", overlap},
 		{"overlap under load", overlapUnderLoad},

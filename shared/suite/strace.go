@@ -38,7 +38,7 @@ func SystemCalls(test *testing.T) {
 }
 
 func compareWithStrace(t T, p Program, path string, w workload) {
-	requests := thorough(1024, 256)
+	requests := thorough(1024, 128)
 	summary := filepath.Join(t.TempDir(), "summary")
 	s := p.start(t, harness.ServerCommand{
 		Command: p.Command(steady...),

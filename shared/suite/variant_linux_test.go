@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // The design that no flag selects: all loops wait at one epoll instance. It has to be the same server.
 func TestOneEpoll(t *testing.T) {
+	testenv.Slow(t)
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	variant := harness.Variant{

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
@@ -61,7 +62,19 @@ func KnownFigure(name string) bool {
 // perRequest is what a workload costs, by counter and by call.
 type perRequest struct {
 	counters map[string]float64
-	calls    map[string]float64 // nil if the server could not be watched
+	loops    loopHabit
+	wrote    float64 // bytes, see wroteSoFar; below zero: not known
+
+	// The same while its system calls are watched; nil if they could not be.
+	calls        map[string]float64
+	watched      map[string]float64 // by counter
+	watchedWrote float64
+}
+
+// loopHabit is what the threads of loops do for a request at most.
+type loopHabit struct {
+	waits float64
+	cpu   time.Duration
 }
 
 // Subject is a server to be graded, as a program that has been built. What is measured once is kept.
@@ -152,8 +165,7 @@ func (s *Subject) measure(name string) (perRequest, error) {
 	if err != nil {
 		return m, err
 	}
-	m.calls, err = s.watch(l)
-	if err != nil {
+	if err := s.watch(l, &m); err != nil {
 		return m, err
 	}
 	if s.measured == nil {
@@ -181,9 +193,13 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 	var at [4]harness.Reading
 	for i := range at {
 		if i == 3 {
+			before, wrote := habits(server.PID()), wroteSoFar(server.PID())
 			if err := c.drive(l, countedRequests); err != nil {
 				return m, err
 			}
+			after := habits(server.PID())
+			m.wrote = each(wrote, wroteSoFar(server.PID()), countedRequests)
+			m.loops = habitOf(atRest(server.PID(), before, after), before, after, countedRequests)
 		}
 		if at[i], err = server.read(); err != nil {
 			return m, err
@@ -200,38 +216,84 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 	return m, nil
 }
 
-// watch counts system calls from outside. Where that is not possible it answers nil, and no error.
-func (s *Subject) watch(l load) (map[string]float64, error) {
+// atRest says which threads are loops: those that wait for events when there are none any more. The thread that was busiest is
+// mostly one, so that it is waited for.
+func atRest(pid int, before, after map[string]habit) (loops map[string]bool) {
+	busiest := ""
+	for thread := range after {
+		if busiest == "" || after[thread].cpu-before[thread].cpu > after[busiest].cpu-before[busiest].cpu {
+			busiest = thread
+		}
+	}
+	for end := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) {
+		if loops = waiting(pid); loops[busiest] || time.Now().After(end) {
+			return loops
+		}
+	}
+}
+
+// habitOf is what the busiest of some threads did for each of n requests.
+func habitOf(threads map[string]bool, before, after map[string]habit, n int) (most loopHabit) {
+	for thread := range threads {
+		most.waits = max(most.waits, float64(after[thread].waits-before[thread].waits)/float64(n))
+		most.cpu = max(most.cpu, (after[thread].cpu-before[thread].cpu)/time.Duration(n))
+	}
+	return most
+}
+
+// each is how much came for each of n requests; below zero if that is not known.
+func each(before, after int64, n int) float64 {
+	if before < 0 || after < 0 {
+		return -1
+	}
+	return float64(after-before) / float64(n)
+}
+
+// watch counts system calls from outside, and the rest once more meanwhile. Where that is not possible it leaves m as it is.
+func (s *Subject) watch(l load, m *perRequest) error {
 	if s.blind != nil {
-		return nil, nil
+		return nil
 	}
 	server, cleanUp, err := l.served(s.serveWatched)
 	if err != nil {
 		if isBlind(err) {
 			s.blind = err
-			return nil, nil
+			return nil
 		}
-		return nil, err
+		return err
 	}
 	defer cleanUp()
 	c, err := dial(server.Ready.Address)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
-	if err := c.drive(l, warmUpWatched); err != nil {
-		return nil, err
+	first, err := server.read()
+	if err != nil {
+		return err
 	}
-	before := server.record.snapshot()
+	// What the reading costs the runtime is over when these have been answered.
+	if err := c.drive(l, warmUpWatched); err != nil {
+		return err
+	}
+	before, wrote := server.record.snapshot(), wroteSoFar(server.PID())
 	if err := c.drive(l, watchedRequests); err != nil {
-		return nil, err
+		return err
 	}
 	after := server.record.snapshot()
-	out := map[string]float64{}
-	for name, n := range after {
-		out[name] = float64(n-before[name]) / watchedRequests
+	m.watchedWrote = each(wrote, wroteSoFar(server.PID()), watchedRequests)
+	last, err := server.read()
+	if err != nil {
+		return err
 	}
-	return out, nil
+	m.calls, m.watched = map[string]float64{}, map[string]float64{}
+	for name, n := range after {
+		m.calls[name] = float64(n-before[name]) / watchedRequests
+	}
+	for name, n := range last.Sub(first).Counts() {
+		m.watched[name] = float64(n) / (warmUpWatched + watchedRequests)
+	}
+	return nil
 }
 
 // figure answers a check's finding, and a second one if the counters do not say what was seen.
@@ -271,6 +333,15 @@ func (s *Subject) figure(c Check) ([]Finding, error) {
 			Text:  fmt.Sprintf("the counters say %s %s per request, but %s were seen from outside", number(value), c.Figure, number(seen)),
 			Look:  "counters are not yours to change: each call of shared/netpoll takes those of its own loop",
 		})
+	}
+	if l, err := s.load(c.Of); err == nil {
+		if err := m.sameWatched(l); err != nil {
+			findings = append(findings, Finding{
+				Check: "the same unwatched",
+				Text:  "a server does the same whoever looks: " + err.Error(),
+				Look:  "what does it know about being watched?",
+			})
+		}
 	}
 	return findings, nil
 }

@@ -71,6 +71,33 @@ func TestCounterAndWitness(t *testing.T) {
 	}
 }
 
+// TestSameWatched: small differences are a matter of time, larger ones of knowing who looks.
+func TestSameWatched(t *testing.T) {
+	small, large := load{name: "hello", requests: []request{{"", "x"}}}, load{name: "body64k", requests: []request{{"", strings.Repeat("x", 64<<10)}}}
+	counted := func(name string, n float64) map[string]float64 { return map[string]float64{name: n} }
+	for name, c := range map[string]struct {
+		load load
+		m    perRequest
+		says string
+	}{
+		"nobody could watch":   {small, perRequest{counters: counted("reads", 7)}, ""},
+		"the same":             {small, perRequest{counters: counted("reads", 1), watched: counted("reads", 1.02)}, ""},
+		"a read more":          {small, perRequest{counters: counted("reads", 1), watched: counted("reads", 2)}, "reads of hello are 1.00 per request, and 2.00"},
+		"a timer less":         {small, perRequest{counters: counted("timerfd_settimes", 2), watched: counted("reads", 0)}, "timerfd_settimes of hello are 2.00"},
+		"writes of large ones": {large, perRequest{counters: counted("writes", 1), watched: counted("writes", 3)}, ""},
+		"copies of large ones": {large, perRequest{counters: counted("body_bytes_copied", 65536), watched: counted("writes", 0)}, "of body64k it copies 65536 bytes"},
+		"files":                {small, perRequest{wrote: 0, watched: counted("reads", 0), watchedWrote: 9000}, "it writes 0 bytes per request from files or to events, and 9000"},
+		"files, not known":     {small, perRequest{wrote: -1, watched: counted("reads", 0), watchedWrote: 9000}, ""},
+	} {
+		err := c.m.sameWatched(c.load)
+		if c.says == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, c.says, name)
+		}
+	}
+}
+
 func TestUnknownNames(t *testing.T) {
 	require.True(t, KnownFigure("hand-offs"))
 	require.True(t, KnownFigure("calls made"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -30,16 +31,78 @@ func suiteCheck(name, description, check string) {
 		panic("the suite has no check " + check)
 	}
 	behaviour(name, description, func(s *Subject) error {
-		_, _, err := s.check(all[i : i+1])
+		_, _, err := s.check(s.Binary, all[i:i+1])
 		return err
 	})
 }
+
+// racy are those checks of the common suite that have several clients and loops meet, and do not go by the clock: the race
+// detector makes a server slow.
+var racy = []string{"flags that must not matter", "pipelining", "resets", "dropped connections", "stop with requests under way"}
+
+// noRaces runs them once against a build with the race detector. Where there is no C compiler it says so.
+func noRaces(s *Subject) error {
+	if compiler, err := exec.CommandContext(s.Context, "go", "env", "CC").Output(); err == nil {
+		if words := strings.Fields(string(compiler)); len(words) > 0 {
+			if _, err := exec.LookPath(words[0]); err != nil {
+				s.note("the race detector was not asked: it needs a C compiler, as gcc")
+				return nil
+			}
+		}
+	}
+	binary, err := s.Build("-race")
+	if err != nil {
+		return fmt.Errorf("cannot build it with the race detector: %w", err)
+	}
+	checks := slices.DeleteFunc(suite.CommonChecks(), func(c suite.Check) bool { return !slices.Contains(racy, c.Name) })
+	if len(checks) != len(racy) {
+		panic("the suite has other checks")
+	}
+	folder, err := os.MkdirTemp("", "ladder-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	_, _, err = s.check(binary, checks, "GORACE=log_path="+filepath.Join(folder, "race"))
+	if places := racesIn(folder); len(places) > 0 {
+		return fmt.Errorf("two threads use the same memory, and nothing keeps them apart: %s", strings.Join(places, " and "))
+	}
+	return err
+}
+
+// racesIn are the places of the first report of the race detector in a folder, the first of the server's own for each side:
+// "head.go:47".
+func racesIn(folder string) (places []string) {
+	reports, _ := filepath.Glob(filepath.Join(folder, "race.*"))
+	for _, report := range reports {
+		text, _ := os.ReadFile(report)
+		wanted := false
+		for line := range strings.Lines(string(text)) {
+			at, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch {
+			case strings.Contains(line, " at 0x") && strings.Contains(line, " by "):
+				wanted = true // a read or a write, with its stack
+			case strings.TrimSpace(line) == "":
+				wanted = false
+			case wanted && strings.Contains(at, "/"+workFolder+"/"):
+				places, wanted = append(places, filepath.Base(at)), false
+			}
+			if len(places) == 2 {
+				return places
+			}
+		}
+	}
+	return places
+}
+
+// workFolder is the folder that learners' code is built in.
+const workFolder = "work"
 
 // CommonSuite runs the suite that every stage passes. It ends at the first check that fails: each further
 // one might wait for an answer that does not come.
 func (s *Subject) CommonSuite() Finding {
 	f := Finding{Check: "common suite", Look: "shared/suite; its cases are in shared/suite/testdata"}
-	passed, failed, err := s.check(suite.CommonChecks())
+	passed, failed, err := s.check(s.Binary, suite.CommonChecks())
 	switch {
 	case s.Context.Err() != nil:
 		f.Text = "the common suite: " + context.Cause(s.Context).Error()
@@ -52,16 +115,16 @@ func (s *Subject) CommonSuite() Finding {
 	return f
 }
 
-// check runs checks of the suite, at most some at a time, and says how many parts of them have passed, or
-// which has failed first, and how.
-func (s *Subject) check(checks []suite.Check) (passed int, failed string, err error) {
+// check runs checks of the suite against a build of the server, at most some at a time, and says how many parts of them have
+// passed, or which has failed first, and how.
+func (s *Subject) check(binary string, checks []suite.Check, env ...string) (passed int, failed string, err error) {
 	life, end := context.WithCancel(s.Context)
 	defer end()
 	mark := NewMark()
 	defer EndMarked(mark)
 	r := &run{slots: make(chan struct{}, 8), end: end}
 	root := &part{run: r, over: make(chan struct{})}
-	p := suite.Program{Path: s.Binary, Stage: filepath.Base(s.Binary), Env: []string{mark}, Life: life}
+	p := suite.Program{Path: binary, Stage: filepath.Base(binary), Env: append(env, mark), Life: life}
 	for _, c := range checks {
 		root.Run(c.Name, func(t suite.T) {
 			t.Parallel()
