@@ -47,10 +47,11 @@ type conn struct {
 
 // input is what has been read and is not yet answered.
 type input struct {
-	// The read buffer. in[start:next] is the request that is being read,
-	// in[next:end] has not been looked at yet. A body is decoded in place: it
-	// begins where the head ends, and has moved over the frames of its chunks, so
-	// that between its end and next there may be a gap.
+	// The read buffer. While a head is being read, next is start, and the judge
+	// looks at in[start:end]. Behind a head, in[start:next] is the request as far
+	// as it has been read, and in[next:end] has not been looked at yet. A body is
+	// decoded in place: it begins where the head ends, and has moved over the
+	// frames of its chunks, so that between its end and next there may be a gap.
 	in               []byte
 	start, next, end int
 

@@ -240,6 +240,9 @@ func awaitDeadlines(t *testing.T, root string, all []*Exercise) {
 	temporary := t.TempDir()
 	found := map[string]<-chan []grade.Finding{}
 	for _, e := range all {
+		if e.impossible() != nil {
+			continue
+		}
 		reference, err := e.reference(root)
 		require.NoError(t, err)
 		binary, err := reference.buildIn(ctx, root, temporary, e.Name+"-reference")
