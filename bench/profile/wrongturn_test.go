@@ -66,7 +66,8 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 		t.Run(turn.Name, func(t *testing.T) {
 			folder, err := harness.FindStage(testRoot, turn.Stage)
 			require.NoError(t, err)
-			// The type checker knows the stage alone. go vet compiles everything, but does not link.
+			// The type checker knows the stage alone. go vet compiles everything, but does not
+			// link.
 			compile := func(edits []harness.Edit, folders ...string) {
 				t.Helper()
 				source, err := harness.Variant{Stage: turn.Stage, Change: harness.Change{Edits: edits}}.Source(t.Context(), testRoot)

@@ -125,8 +125,8 @@ func TestCountersOfItsOwn(t *testing.T) {
 	require.Contains(t, e.rules(t.TempDir(), more, start)[0].Text, "a set of counters of its own")
 }
 
-// knows is code by which a server knows that its system calls are watched, proc_pid_status(5). No solution may read it;
-// one that goes by the time that a call takes knows it as well.
+// knows is code by which a server knows that its system calls are watched, proc_pid_status(5). No
+// solution may read it; one that goes by the time that a call takes knows it as well.
 const knows = `package main
 
 import (
@@ -140,8 +140,8 @@ var watched = func() bool {
 }()
 `
 
-// A server that does its work in another way while nobody looks, and one that lets time pass: what the exercise counts is in order, and the
-// checks beside it find them.
+// A server that does its work in another way while nobody looks, and one that lets time pass: what
+// the exercise counts is in order, and the checks beside it find them.
 func TestOtherwiseUnwatched(t *testing.T) {
 	requireLinux(t)
 	testenv.Slow(t)

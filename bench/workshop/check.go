@@ -87,8 +87,8 @@ func (e *Exercise) gradeBinary(subject *grade.Subject, show func(grade.Finding),
 	return r
 }
 
-// whole runs what every exercise is held to, when its own checks hold: the common suite, and the general checks behind it. It ends
-// at the first that finds something.
+// whole runs what every exercise is held to, when its own checks hold: the common suite, and the
+// general checks behind it. It ends at the first that finds something.
 func whole(subject *grade.Subject, show func(grade.Finding), working func(string)) (all []grade.Finding) {
 	ctx, end := context.WithCancel(subject.Context)
 	defer end()

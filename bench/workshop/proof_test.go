@@ -222,8 +222,8 @@ func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
 	}
 }
 
-// general runs the checks that all exercises have: all but the longest of a reference, and of a wrong solution those that must
-// find it.
+// general runs the checks that all exercises have: all but the longest of a reference, and of a
+// wrong solution those that must find it.
 func general(subject *grade.Subject, v variant, whole bool) (found []grade.Finding) {
 	for _, c := range grade.General {
 		if slices.Contains(v.fails, c.Name()) || v.reference && whole && c != grade.DefaultDeadlines {
@@ -233,8 +233,8 @@ func general(subject *grade.Subject, v variant, whole bool) (found []grade.Findi
 	return found
 }
 
-// awaitDeadlines has the references run out of the time limits that they have by default, all beside what else t does: it only takes
-// time.
+// awaitDeadlines has the references run out of the time limits that they have by default, all
+// beside what else t does: it only takes time.
 func awaitDeadlines(t *testing.T, root string, all []*Exercise) {
 	ctx, end := context.WithCancel(context.Background()) // t's ends before its clean-up
 	temporary := t.TempDir()

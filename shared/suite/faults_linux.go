@@ -400,8 +400,9 @@ func (f *faulty) visit(random *rand.Rand) error {
 	return nil
 }
 
-// The last answer before a stop says so too where all requests had been read before the loop heard of the stop, in more than one
-// turn: beginning to stop takes every socket for one with input, and only the socket itself knows that this was all.
+// The last answer before a stop says so too where all requests had been read before the loop heard
+// of the stop, in more than one turn: beginning to stop takes every socket for one with input, and
+// only the socket itself knows that this was all.
 func stopWithRequestsRead(t T, p Program) {
 	const requests = 3*requestsPerTurn + 8 // fewer than one read takes
 	f := startFaulty(t, p, "-workers", "1", "-idle-timeout", "1h", "-grace", patience.String())

@@ -104,8 +104,8 @@ func (r *recording) String() string {
 	return b.String()
 }
 
-// hold lets the next read of one socket wait until other threads have woken a loop so many times: what they want of it is there
-// when the thread that reads goes on.
+// hold lets the next read of one socket wait until other threads have woken a loop so many times:
+// what they want of it is there when the thread that reads goes on.
 type hold struct {
 	fd      int
 	wakes   atomic.Int64 // still to come
@@ -197,9 +197,10 @@ func (all *rules) fault(call netpoll.Call, fd int) (n int, err error, injected b
 	return 0, nil, false
 }
 
-// obey carries out "add" with a rule, "clear", "made", which asks how many faults there were since the last "clear", "record",
-// which begins to record calls, "recorded", which ends that and gives them, "hold" with a descriptor and a number of wake-ups (see
-// hold), or "held", which waits for the read that is held.
+// obey carries out "add" with a rule, "clear", "made", which asks how many faults there were since
+// the last "clear", "record", which begins to record calls, "recorded", which ends that and gives
+// them, "hold" with a descriptor and a number of wake-ups (see hold), or "held", which waits for
+// the read that is held.
 func (all *rules) obey(line string) string {
 	all.mutex.Lock()
 	defer all.mutex.Unlock()

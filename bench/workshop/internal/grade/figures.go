@@ -216,8 +216,8 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 	return m, nil
 }
 
-// atRest says which threads are loops: those that wait for events when there are none any more. The thread that was busiest is
-// mostly one, so that it is waited for.
+// atRest says which threads are loops: those that wait for events when there are none any more. The
+// thread that was busiest is mostly one, so that it is waited for.
 func atRest(pid int, before, after map[string]habit) (loops map[string]bool) {
 	busiest := ""
 	for thread := range after {
@@ -249,7 +249,8 @@ func each(before, after int64, n int) float64 {
 	return float64(after-before) / float64(n)
 }
 
-// watch counts system calls from outside, and the rest once more meanwhile. Where that is not possible it leaves m as it is.
+// watch counts system calls from outside, and the rest once more meanwhile. Where that is not
+// possible it leaves m as it is.
 func (s *Subject) watch(l load, m *perRequest) error {
 	if s.blind != nil {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// General are checks that every exercise has beside its own, for when those hold: cost that has not gone, but is where the
-// exercise does not look. They end with the one that takes longest.
+// General are checks that every exercise has beside its own, for when those hold: cost that has not
+// gone, but is where the exercise does not look. They end with the one that takes longest.
 var General = []Check{
 	{Behaviour: "never-waits"}, {Behaviour: "needed-events"}, {Behaviour: "bounded-memory"}, {Behaviour: "no-races"}, DefaultDeadlines,
 }
@@ -30,15 +30,17 @@ func init() {
 }
 
 const (
-	// mostWaits is how often a loop's thread may sleep for each request of a client that sends one after the other. It is once,
-	// for the next event, and now and then once more for a processor of Go's.
+	// mostWaits is how often a loop's thread may sleep for each request of a client that sends one
+	// after the other. It is once, for the next event, and now and then once more for a processor
+	// of Go's.
 	mostWaits = 1.3
-	// mostCPU is what a loop may compute for each: some 10 times what it takes on an old machine. What takes more spins.
+	// mostCPU is what a loop may compute for each: some 10 times what it takes on an old machine.
+	// What takes more spins.
 	mostCPU = 500 * time.Microsecond
 )
 
-// neverWaits finds a loop that stands still, or turns in a circle, for anything but an event: to gather requests,
-// or for another goroutine.
+// neverWaits finds a loop that stands still, or turns in a circle, for anything but an event: to
+// gather requests, or for another goroutine.
 func neverWaits(s *Subject) error {
 	m, err := s.measure("hello")
 	switch {
@@ -156,7 +158,8 @@ func defaultDeadlines(s *Subject) error {
 	})
 }
 
-// runsOut sends something, and wants an answer with that status, and the end of the connection, when the time is over.
+// runsOut sends something, and wants an answer with that status, and the end of the connection,
+// when the time is over.
 func (s *Server) runsOut(sent string, status int, limit time.Duration) error {
 	c, err := s.dial()
 	if err != nil {
@@ -207,7 +210,8 @@ func (s *Server) neverReads() error {
 	return nil
 }
 
-// sameWatched says what a server does otherwise while its system calls are watched. l is what it was driven with.
+// sameWatched says what a server does otherwise while its system calls are watched. l is what it
+// was driven with.
 func (m perRequest) sameWatched(l load) error {
 	if m.watched == nil {
 		return nil
@@ -229,8 +233,8 @@ func (m perRequest) sameWatched(l load) error {
 	return nil
 }
 
-// Deadlines is the check that takes longest, of the same server, for who has other things to do meanwhile. The answer comes
-// over the channel; when ctx ends it says nothing.
+// Deadlines is the check that takes longest, of the same server, for who has other things to do
+// meanwhile. The answer comes over the channel; when ctx ends it says nothing.
 func (s *Subject) Deadlines(ctx context.Context) <-chan []Finding {
 	beside := &Subject{Binary: s.Binary, Context: ctx}
 	found := make(chan []Finding, 1)

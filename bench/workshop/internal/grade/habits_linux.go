@@ -29,7 +29,8 @@ func habits(pid int) map[string]habit {
 				h.waits, _ = strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 			}
 		}
-		// The first field is the time on a CPU, see "Scheduler Statistics" in the kernel's documentation.
+		// The first field is the time on a CPU, see "Scheduler Statistics" in the kernel's
+		// documentation.
 		times, _ := os.ReadFile(filepath.Join(task, "schedstat"))
 		if fields := strings.Fields(string(times)); len(fields) > 0 {
 			nanoseconds, _ := strconv.ParseInt(fields[0], 10, 64)
@@ -40,8 +41,8 @@ func habits(pid int) map[string]habit {
 	return all
 }
 
-// waiting says which threads of a process wait for events now: its loops do, when they have nothing to do
-// (proc_pid_syscall(5)). None may be because this process may not know.
+// waiting says which threads of a process wait for events now: its loops do, when they have nothing
+// to do (proc_pid_syscall(5)). None may be because this process may not know.
 func waiting(pid int) map[string]bool {
 	all := map[string]bool{}
 	calls, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
@@ -55,8 +56,8 @@ func waiting(pid int) map[string]bool {
 	return all
 }
 
-// wroteSoFar is what a process has written by write(2) and sendfile(2), in bytes; what goes into a socket by other calls is not in it
-// (proc_pid_io(5), wchar). Below zero: the kernel does not tell.
+// wroteSoFar is what a process has written by write(2) and sendfile(2), in bytes; what goes into a
+// socket by other calls is not in it (proc_pid_io(5), wchar). Below zero: the kernel does not tell.
 func wroteSoFar(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
 	for line := range strings.Lines(string(text)) {

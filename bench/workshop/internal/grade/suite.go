@@ -36,11 +36,12 @@ func suiteCheck(name, description, check string) {
 	})
 }
 
-// racy are those checks of the common suite that have several clients and loops meet, and do not go by the clock: the race
-// detector makes a server slow.
+// racy are those checks of the common suite that have several clients and loops meet, and do not go
+// by the clock: the race detector makes a server slow.
 var racy = []string{"flags that must not matter", "pipelining", "resets", "dropped connections", "stop with requests under way"}
 
-// noRaces runs them once against a build with the race detector. Where there is no C compiler it says so.
+// noRaces runs them once against a build with the race detector. Where there is no C compiler it
+// says so.
 func noRaces(s *Subject) error {
 	if compiler, err := exec.CommandContext(s.Context, "go", "env", "CC").Output(); err == nil {
 		if words := strings.Fields(string(compiler)); len(words) > 0 {
@@ -70,8 +71,8 @@ func noRaces(s *Subject) error {
 	return err
 }
 
-// racesIn are the places of the first report of the race detector in a folder, the first of the server's own for each side:
-// "head.go:47".
+// racesIn are the places of the first report of the race detector in a folder, the first of the
+// server's own for each side: "head.go:47".
 func racesIn(folder string) (places []string) {
 	reports, _ := filepath.Glob(filepath.Join(folder, "race.*"))
 	for _, report := range reports {
@@ -115,8 +116,8 @@ func (s *Subject) CommonSuite() Finding {
 	return f
 }
 
-// check runs checks of the suite against a build of the server, at most some at a time, and says how many parts of them have
-// passed, or which has failed first, and how.
+// check runs checks of the suite against a build of the server, at most some at a time, and says
+// how many parts of them have passed, or which has failed first, and how.
 func (s *Subject) check(binary string, checks []suite.Check, env ...string) (passed int, failed string, err error) {
 	life, end := context.WithCancel(s.Context)
 	defer end()
