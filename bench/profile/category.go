@@ -173,7 +173,7 @@ func categoryOfCall(call string) category {
 		return kernelSend
 	case "recvfrom":
 		return kernelReceive
-	case "epoll_pwait":
+	case "epoll_pwait", "io_uring_enter": // what an enter sends and receives is told by the kernel's functions below it
 		return kernelEpollWait
 	case "epoll_ctl":
 		return kernelEpollControl

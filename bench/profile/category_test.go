@@ -132,6 +132,7 @@ func TestEveryWrapperIsKnown(t *testing.T) {
 		"netpoll.bind": true, "netpoll.attachToGroup": true, "netpoll.boundPort": true, "netpoll.connect": true, "netpoll.ConnectError": true, "netpoll.startListening": true,
 		"netpoll.epollCreate1": true, "netpoll.openEventfd": true, "netpoll.SetLinger0": true, "netpoll.openSocket": true, "netpoll.setOption": true,
 		"netpoll.cpuClock": true, "netpoll.(*Vector).sendCut": true, "netpoll.affinity": true, "netpoll.PinThread": true,
+		"netpoll.ioUringSetup": true, "netpoll.(*Ring).register": true,
 	}
 	files, err := filepath.Glob("../../shared/netpoll/*_linux.go")
 	require.NoError(t, err)

@@ -139,6 +139,7 @@ var wrapperCalls = map[string]string{
 	"netpoll.sendto": "sendto", "netpoll.Send": "sendto",
 	"netpoll.(*Vector).sendmsg": "sendmsg", "netpoll.(*Vector).Send": "sendmsg",
 	"netpoll.(*Poller).raw": "epoll_pwait", "netpoll.(*Poller).block": "epoll_pwait", "netpoll.(*Poller).Wait": "epoll_pwait",
+	"netpoll.(*Ring).Enter": "io_uring_enter", "netpoll.(*Ring).submit": "io_uring_enter",
 	"netpoll.epollControl": "epoll_ctl", "netpoll.(*Poller).control": "epoll_ctl", "netpoll.(*Poller).Modify": "epoll_ctl",
 	"netpoll.(*Poller).Add": "epoll_ctl", "netpoll.(*Poller).Remove": "epoll_ctl",
 	"netpoll.writeOne": "write", "netpoll.(*Poller).Wake": "write",
