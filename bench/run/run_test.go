@@ -439,4 +439,13 @@ func TestServerHasTheFileOfItsWorkload(t *testing.T) {
 	require.NoError(t, err)
 	defer remove()
 	require.Empty(t, s.Args)
+
+	root, err := harness.FindRoot()
+	require.NoError(t, err)
+	servers, err := BuildStages(t.Context(), root, t.TempDir(), []string{"stage5-speculative-read"})
+	require.NoError(t, err)
+	m, err := bench(t).measure(t.Context(), Item{Server: servers[0], Workload: w})
+	require.NoError(t, err)
+	require.NotZero(t, m.Requests)
+	require.Empty(t, m.Errors, "what the generator expects is what a stage answers")
 }

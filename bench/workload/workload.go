@@ -210,7 +210,7 @@ func with(w Workload, change func(*Workload)) Workload {
 func file() Workload {
 	const name, size = "file.css", 16 << 10
 	text := strings.Repeat("p { color: black }\n", size/19+1)[:size]
-	return with(get("file", "GET /static/"+name+", a file of 16 KiB (-static)", "/static/"+name, []byte(text)), func(w *Workload) { w.File = name })
+	return with(get("file", "GET /static/"+name+", a file of 16 KiB (-static)", "/static/"+name, []byte(text)), func(w *Workload) { w.File, w.ContentType = name, "text/css" })
 }
 
 func echo() Workload {
