@@ -18,6 +18,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/results"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // writtenSite builds the site into a folder of its own.
@@ -191,6 +192,7 @@ const smallText = `[...document.querySelectorAll("svg text")].filter(e => e.getC
 // TestAccessible runs axe, which knows the rules of WCAG, on a page of each kind in both themes; on
 // all of them with ALL_PAGES.
 func TestAccessible(t *testing.T) {
+	testenv.Slow(t)
 	b := startBrowser(t)
 	folder, pages := writtenSite(t)
 	axe, err := os.ReadFile(filepath.Join("testdata", "axe.min.js"))
