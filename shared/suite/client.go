@@ -83,6 +83,19 @@ func (c *client) expectEnd(t T) {
 	require.NoError(t, c.ReadEnd())
 }
 
+// expectLast reads the answers to so many GET /, the last of which says that it is the last, and the end.
+func (c *client) expectLast(t T, requests int) {
+	t.Helper()
+	for i := range requests {
+		want := Hello()
+		if i == requests-1 {
+			want = closing(want)
+		}
+		require.NoError(t, c.read(want), "answer %d", i)
+	}
+	c.expectEnd(t)
+}
+
 // hello sends GET / and reads its answer: the connection is open, and at the start of a request.
 func (c *client) hello(t T) {
 	t.Helper()

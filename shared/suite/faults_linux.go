@@ -415,14 +415,7 @@ func stopWithRequestsRead(t T, p Program) {
 	c.send(t, strings.Repeat(helloRequest, requests))
 	require.Equal(t, "ok", f.tell(t, "held"))
 	f.Signal(t, syscall.SIGTERM)
-	for i := range requests {
-		want := Hello()
-		if i == requests-1 {
-			want = closing(want)
-		}
-		require.NoError(t, c.read(want), "answer %d", i)
-	}
-	c.expectEnd(t)
+	c.expectLast(t, requests)
 	c.Close()
 	f.Wait(t)
 }

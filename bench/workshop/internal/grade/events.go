@@ -102,13 +102,13 @@ func (c *connection) subscribe(version string, fields ...string) (*subscriber, e
 	return &subscriber{connection: c, head: head, body: bufio.NewReader(head.Body)}, nil
 }
 
-// subscribed is a new client with a stream.
-func (s *Server) subscribed(fields ...string) (*subscriber, error) {
+// subscribed is a new client with a stream, see subscribe.
+func (s *Server) subscribed(version string, fields ...string) (*subscriber, error) {
 	c, err := s.dial()
 	if err != nil {
 		return nil, err
 	}
-	return c.subscribe("1.1", fields...)
+	return c.subscribe(version, fields...)
 }
 
 // next reads the stream up to the end of the next event or comment, by the rules of the HTML Living
@@ -271,7 +271,7 @@ func (s *Server) eventsTo(subscribers, events int, data func() string, count fun
 	}
 	listening := make([]*subscriber, subscribers)
 	for i := range listening {
-		if listening[i], err = s.subscribed(); err != nil {
+		if listening[i], err = s.subscribed("1.1"); err != nil {
 			return err
 		}
 	}
@@ -305,15 +305,11 @@ func eventStream(s *Subject) error {
 	return s.with(func(server *Server) error {
 		var listening []*subscriber
 		for i := range 12 {
-			c, err := server.dial()
-			if err != nil {
-				return err
-			}
 			version := "1.1"
 			if i%4 == 3 {
 				version = "1.0"
 			}
-			one, err := c.subscribe(version)
+			one, err := server.subscribed(version)
 			if err != nil {
 				return err
 			}
@@ -452,7 +448,7 @@ func slowSubscriber(server *Server) error {
 	if err != nil {
 		return err
 	}
-	good, err := server.subscribed()
+	good, err := server.subscribed("1.1")
 	if err != nil {
 		return err
 	}
@@ -525,7 +521,7 @@ func resumes(s *Subject) error {
 		}
 		for _, field := range []string{"Last-Event-ID: 4", "last-event-id: 4"} {
 			for range 6 { // over several loops
-				one, err := server.subscribed(field)
+				one, err := server.subscribed("1.1", field)
 				if err != nil {
 					return err
 				}
@@ -537,7 +533,7 @@ func resumes(s *Subject) error {
 		}
 		last := uint64(10)
 		for _, value := range []string{"10", "", "4711", "a", "-1", "99999999999999999999"} {
-			one, err := server.subscribed("Last-Event-ID: " + value)
+			one, err := server.subscribed("1.1", "Last-Event-ID: "+value)
 			if err != nil {
 				return err
 			}
@@ -557,7 +553,7 @@ func resumes(s *Subject) error {
 		const more, ahead = 600, 40
 		failed := make(chan error, 1)
 		begun := last + 1
-		one, err := server.subscribed("Last-Event-ID: " + strconv.FormatUint(last, 10))
+		one, err := server.subscribed("1.1", "Last-Event-ID: "+strconv.FormatUint(last, 10))
 		if err != nil {
 			return err
 		}
@@ -584,7 +580,7 @@ func resumes(s *Subject) error {
 			had <- struct{}{}
 			if (number-begun)%40 == 39 {
 				one.Close()
-				if one, err = server.subscribed(fmt.Sprintf("Last-Event-ID: %d", number)); err != nil {
+				if one, err = server.subscribed("1.1", fmt.Sprintf("Last-Event-ID: %d", number)); err != nil {
 					return err
 				}
 			}
@@ -609,7 +605,7 @@ func (s *Server) resumesTooLate(publisher *connection, last uint64) error {
 	if err := s.delivered(); err != nil {
 		return err
 	}
-	one, err := s.subscribed("Last-Event-ID: 1")
+	one, err := s.subscribed("1.1", "Last-Event-ID: 1")
 	if err != nil {
 		return err
 	}
@@ -647,11 +643,7 @@ const quietTimeout = 800 * time.Millisecond
 func keptAlive(server *Server) error {
 	var quiet []*subscriber
 	for _, version := range []string{"1.1", "1.0"} {
-		c, err := server.dial()
-		if err != nil {
-			return err
-		}
-		one, err := c.subscribe(version)
+		one, err := server.subscribed(version)
 		if err != nil {
 			return err
 		}
@@ -692,11 +684,7 @@ func drained(s *Subject) error {
 	return s.with(func(server *Server) error {
 		var listening []*subscriber
 		for i := range 8 {
-			c, err := server.dial()
-			if err != nil {
-				return err
-			}
-			one, err := c.subscribe([]string{"1.1", "1.0"}[i%2])
+			one, err := server.subscribed([]string{"1.1", "1.0"}[i%2])
 			if err != nil {
 				return err
 			}

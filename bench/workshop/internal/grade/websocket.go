@@ -239,15 +239,22 @@ func socketLoad(random *rand.Rand, least, most int) load {
 // handshakes sends each request of its table over a connection of its own.
 func handshakes(server *Server) error {
 	for _, e := range handshakeCases {
-		c, err := server.dial()
-		if err != nil {
+		if err := over(server.dial, e.check, e.what, e.section); err != nil {
 			return err
 		}
-		err = e.check(c)
-		c.Close()
-		if err != nil {
-			return fmt.Errorf("%s: %w (RFC 6455, %s)", e.what, err, e.section)
-		}
+	}
+	return nil
+}
+
+// over checks one case over a connection of its own, and says which one does not hold.
+func over(open func() (*connection, error), check func(*connection) error, what, section string) error {
+	c, err := open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := check(c); err != nil {
+		return fmt.Errorf("%s: %w (RFC 6455, %s)", what, err, section)
 	}
 	return nil
 }
@@ -286,14 +293,8 @@ const socketLimit = 100_000
 func frames(s *Subject) error {
 	return s.with(func(server *Server) error {
 		for _, e := range frameCases() {
-			c, err := server.socket()
-			if err != nil {
+			if err := over(server.socket, e.check, e.what, e.section); err != nil {
 				return err
-			}
-			err = e.check(c)
-			c.Close()
-			if err != nil {
-				return fmt.Errorf("%s: %w (RFC 6455, %s)", e.what, err, e.section)
 			}
 		}
 		return nil
