@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Garbage of 256 MiB is collected 64 times over where 4 MiB are the floor, and 8 times over with 32.
+// What a collector that runs beside the program collects, and how often, depends on the machine. What it aims at does not.
 func TestMinHeap(t *testing.T) {
-	collections := func(t *testing.T, manner string, args ...string) (n int) {
+	goalMiB := func(t *testing.T, manner string, args ...string) (n int) {
 		p := startProcess(t, manner, args...)
 		ready, err := p.stdout.ReadString('\n')
 		require.NoError(t, err, "%s", p.stderr.String())
@@ -22,23 +22,23 @@ func TestMinHeap(t *testing.T) {
 	}
 	t.Run("usual", func(t *testing.T) {
 		t.Setenv("GOGC", "")
-		require.LessOrEqual(t, collections(t, "wasteful"), 12)
+		require.InDelta(t, 32, goalMiB(t, "measured"), 4)
 	})
 	t.Run("given", func(t *testing.T) {
 		t.Setenv("GOGC", "")
-		require.LessOrEqual(t, collections(t, "wasteful", "-min-heap", "134217728"), 3)
+		require.InDelta(t, 128, goalMiB(t, "measured", "-min-heap", "134217728"), 8)
 	})
 	t.Run("none", func(t *testing.T) {
 		t.Setenv("GOGC", "")
-		require.Greater(t, collections(t, "wasteful", "-min-heap", "0"), 20)
+		require.InDelta(t, 4, goalMiB(t, "measured", "-min-heap", "0"), 2)
 	})
 	t.Run("environment", func(t *testing.T) {
 		t.Setenv("GOGC", "100")
-		require.Greater(t, collections(t, "wasteful"), 20)
+		require.InDelta(t, 4, goalMiB(t, "measured"), 2)
 	})
 	// A heap above the floor may double, and not grow to nine times its size.
 	t.Run("large heap", func(t *testing.T) {
 		t.Setenv("GOGC", "")
-		require.GreaterOrEqual(t, collections(t, "hoarding"), 2)
+		require.InDelta(t, 130, goalMiB(t, "hoarding"), 8)
 	})
 }

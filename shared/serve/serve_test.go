@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 //	dead      has ended before it was asked
 //	taken     does not start
 //	hungry    takes every descriptor there is, and ends when killed
-//	wasteful  leaves 256 MiB of garbage when it starts; its port is how often that was collected
+//	measured  its port is the MiB at which its heap is collected next
 //	hoarding  the same, after it has 64 MiB to keep
 //	none      cannot even be made
 type fake struct {
@@ -65,8 +65,8 @@ func (f *fake) Start() (string, error) {
 		return "", &netpoll.AddressInUseError{Address: f.config.Addr}
 	case "dead":
 		f.end()
-	case "wasteful":
-		return fmt.Sprintf("192.0.2.1:%d", collectionsOf(256<<20)), nil
+	case "measured":
+		return fmt.Sprintf("192.0.2.1:%d", heapGoal()>>20), nil
 	case "hoarding":
 		f.hoard = make([]byte, 64<<20)
 		runtime.GC()
@@ -76,7 +76,7 @@ func (f *fake) Start() (string, error) {
 				return "", fmt.Errorf("GOGC is %d with a heap of 64 MiB", gogc())
 			}
 		}
-		return fmt.Sprintf("192.0.2.1:%d", collectionsOf(256<<20)), nil
+		return fmt.Sprintf("192.0.2.1:%d", heapGoal()>>20), nil
 	case "hungry":
 		for {
 			// Not os.Open, which would make the runtime open what its timers need.
@@ -90,7 +90,7 @@ func (f *fake) Start() (string, error) {
 
 func (f *fake) Drain() {
 	close(f.drained)
-	if f.manner == "obedient" || f.manner == "wasteful" || f.manner == "hoarding" {
+	if f.manner == "obedient" || f.manner == "measured" || f.manner == "hoarding" {
 		f.end()
 	}
 }
@@ -116,23 +116,17 @@ func (f *fake) Close() {
 }
 func (f *fake) Loops() []*netpoll.Published { return f.loops }
 
-// garbage is where a piece of it is put so that the compiler has to make it on the heap.
-var garbage []byte
-
-// collectionsOf allocates so many bytes that nobody keeps, and counts the garbage collections meanwhile.
-func collectionsOf(bytes int) uint32 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range bytes >> 10 {
-		garbage = make([]byte, 1<<10)
-	}
-	runtime.ReadMemStats(&after)
-	return after.NumGC - before.NumGC
+// heapGoal is the size in bytes at which the heap is collected next.
+func heapGoal() uint64 {
+	runtime.GC()
+	return read("/gc/heap/goal:bytes")
 }
 
 // gogc is the percentage by which the heap may grow at present.
-func gogc() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+func gogc() uint64 { return read("/gc/gogc:percent") }
+
+func read(metric string) uint64 {
+	sample := []metrics.Sample{{Name: metric}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
