@@ -24,6 +24,7 @@ var resultFiles = []string{"ladder.json", "ablation.json"}
 // Files that are asked only by keys that begin with their name and a dot.
 const (
 	sharedName    = "shared"    // stage0 and stage1 on one CPU together with the generator
+	loopsName     = "loops"     // the same with two loops and two CPUs, which the generator shares
 	peersName     = "peers"     // servers of other libraries beside the stages
 	elsewhereName = "elsewhere" // rows beside the ladder
 	summitName    = "summit"    // what the parts of the summit bring
@@ -32,7 +33,7 @@ const (
 
 const ablationName = "ablation" // one of resultFiles
 
-var namedFiles = []string{sharedName, peersName, summitName, elsewhereName, uringName}
+var namedFiles = []string{sharedName, loopsName, peersName, summitName, elsewhereName, uringName}
 
 // results answers what chapters quote from the results files.
 type dataFiles struct {

@@ -30,7 +30,7 @@ type Refresh struct {
 }
 
 // RefreshParts are the parts that can be measured on their own.
-var RefreshParts = []string{"ladder", sharedName, peersName, rateName, networkName, ablationName, summitName, elsewhereName,
+var RefreshParts = []string{"ladder", sharedName, loopsName, peersName, rateName, networkName, ablationName, summitName, elsewhereName,
 	eventsName, pinName, uringName, "profiles", labsName}
 
 // peersWorkloads are those on which chapter 9 shows stage5 and the summit beside other servers.
@@ -73,8 +73,12 @@ func (r *refreshing) part(name string) error {
 	case sharedName:
 		// The other layout, for chapter 0: the ladder itself gives the generator CPUs of its own.
 		return r.document(name, "compare", "0", "1", "--layout", results.CoLocated)
+	case loopsName:
+		// Several listeners, as far as two CPUs can show them.
+		return r.document(name, "compare", "0", "1", "--workers", "2", "--layout", results.Shared)
 	case peersName:
-		return r.document(name, "peers", "--workload", peersWorkloads)
+		// Ten servers share the rounds, so the usual five minutes would be few for each.
+		return r.document(name, "peers", "--workload", peersWorkloads, "--time", "10m")
 	case rateName:
 		return r.document(name, "rate")
 	case networkName:

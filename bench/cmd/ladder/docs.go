@@ -163,6 +163,7 @@ func newDocsRefresh() *cobra.Command {
 
   ladder     what make ladder measures
   shared     stage1 beside stage0, on one CPU together with the generator
+  loops      the same with two loops each, where all share all CPUs
   peers      stage5 and the summit beside the servers of other libraries
   rate       every stage at one rate, half of what stage0 can serve
   network    stages 4 and 5 over loopback, veth pair and bridge (needs root)
