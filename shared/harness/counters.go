@@ -69,10 +69,10 @@ func ParseReading(body []byte) (r Reading, err error) {
 		Runtime ProcessFigures           `json:"runtime"`
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return r, fmt.Errorf("the counters are not understood: %w in %s", err, clip(body))
+		return r, fmt.Errorf("the counters are not understood: %w in %s", err, Clip(body))
 	}
 	if _, ok := raw.Total["requests"]; !ok {
-		return r, fmt.Errorf("there are no counters in %s", clip(body))
+		return r, fmt.Errorf("there are no counters in %s", Clip(body))
 	}
 	r = Reading{Stage: raw.Stage, Process: raw.Runtime, Loops: make([]netpoll.Counters, len(raw.Loops))}
 	for i, loop := range raw.Loops {

@@ -89,7 +89,7 @@ func CheckCase(address string, c Case) error {
 	group.Wait()
 	for i, err := range failures {
 		if err != nil {
-			return fmt.Errorf("%s: %w\nsent %s", exchanges[i].how, err, clip(c.Bytes))
+			return fmt.Errorf("%s: %w\nsent %s", exchanges[i].how, err, harness.Clip(c.Bytes))
 		}
 	}
 	return nil
