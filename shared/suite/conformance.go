@@ -48,21 +48,21 @@ func conformance(t T, p Program) {
 	require.NoError(t, err)
 	// In the short form a case comes in every way at one of the two servers, at the other in one piece.
 	random := rand.New(rand.NewPCG(drawSeed(t), 0))
-	everyWay := map[string][]bool{}
+	var plain, poison []bool
 	for range cases {
-		plain := random.IntN(2) == 0
-		everyWay["plain"] = append(everyWay["plain"], thorough(true, plain))
-		everyWay["poison"] = append(everyWay["poison"], thorough(true, !plain))
+		first := random.IntN(2) == 0
+		plain = append(plain, thorough(true, first))
+		poison = append(poison, thorough(true, !first))
 	}
 	var hanging atomic.Int32
-	in := func(name string, flags []string) {
-		t.Run(name, func(t T) {
+	in := func(flags []string, everyWay []bool) func(T) {
+		return func(t T) {
 			t.Parallel()
-			p.Start(t, flags...).runCases(t, cases, everyWay[name], &hanging)
-		})
+			p.Start(t, flags...).runCases(t, cases, everyWay, &hanging)
+		}
 	}
-	in("plain", unhurried)
-	in("poison", append(unhurried, "-poison"))
+	t.Run("plain", in(unhurried, plain))
+	t.Run("poison", in(append(unhurried, "-poison"), poison))
 }
 
 func (s *Server) runCases(t T, cases []Case, everyWay []bool, hanging *atomic.Int32) {
