@@ -64,7 +64,7 @@ func countedRequests() int {
 	if raceEnabled {
 		return 1600
 	}
-	return thorough(10_000, 2000)
+	return thorough(10_000, 4000)
 }
 
 const (
@@ -162,7 +162,7 @@ func (s *Server) measure(t T, w workload, requests int) map[string]float64 {
 		open = append(open, dial(t, s))
 	}
 	// The steady state: everything that is made once has been made.
-	warmUp := min(requests, thorough(1600, 800))
+	warmUp := min(requests, 1600)
 	done := s.Counters(t).Total.Requests
 	require.NoError(t, drive(open, w, warmUp))
 	done += uint64(warmUp)
