@@ -190,8 +190,8 @@ func (s *Server) Counters(ctx context.Context) (Reading, error) {
 	return r, nil
 }
 
-// The pause between two readings when something is waited for: an eighth of how long that has been, within these bounds.
-// A reading costs both sides a tenth of a millisecond of CPU.
+// The pause between two readings when something is waited for: an eighth of how long that has
+// been, within these bounds. A reading costs both sides a tenth of a millisecond of CPU.
 const leastPause, mostPause = 2 * time.Millisecond, 20 * time.Millisecond
 
 // Await reads the counters until they are as wanted, and returns that reading. what is what is waited

@@ -165,8 +165,8 @@ func faults(t T, p Program) {
 	for _, call := range shuffledCalls(seed) {
 		never[call] = true
 		for i, way := range failures[call] {
-			// The first such call, and later ones: the socket or the timer, the first request or the second. In the short form
-			// each way has one place, by the seed, and each call both.
+			// The first such call, and later ones: the socket or the timer, the first request or
+			// the second. In the short form each way has one place, by the seed, and each call both.
 			some := []int64{random.Int64N(3)}
 			if i == 0 {
 				some = []int64{0, 1 + random.Int64N(2)}

@@ -134,7 +134,8 @@ func neverRead(t T, p Program) {
 	nothingLeft(t, s, before)
 }
 
-// sendAgain sends text so many times, or until the connection ends. One string of all of it would cost more than to send it.
+// sendAgain sends text so many times, or until the connection ends. One string of all of it would
+// cost more than to send it.
 func (c *client) sendAgain(text string, times int) {
 	for range times {
 		if c.Send(text) != nil {
