@@ -242,7 +242,7 @@ func (b *builder) elsewhereTable() (string, error) {
 		return notMeasured, nil
 	}
 	d := of.documents[0]
-	g := newGrid("numbers", "workload", "server", "requests per second", "server CPU", "99% within", "resident bytes per connection", "connections answered")
+	g := newGrid("numbers named", "workload", "server", "requests per second", "server CPU", "99% within", "resident bytes per connection", "connections answered")
 	for _, w := range d.Workloads {
 		for _, s := range d.Servers {
 			row, ok := d.Row(s.Name, w.Name)
