@@ -128,6 +128,7 @@ type builder struct {
 	labs      *labs
 	summit    *ablation
 	pages     []*page
+	exercises []*exercise
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
 }
@@ -178,17 +179,23 @@ func newBuilder(root string) (b *builder, err error) {
 		return nil, err
 	}
 	b.documents.Published = append(b.documents.Published, b.labs.published()...)
+	if b.exercises, err = readExercises(root); err != nil {
+		return nil, err
+	}
 	b.pages, err = readPages(root)
 	return b, err
 }
 
 func (b *builder) build() (*Site, error) {
-	site := &Site{Files: map[string][]byte{}, pages: b.pages}
+	site := &Site{Files: map[string][]byte{}, pages: slices.Clone(b.pages)}
 	for _, p := range b.pages {
 		if err := b.prepare(p); err != nil {
 			return nil, err
 		}
 		b.render(p, b.expand(p, p.text))
+	}
+	for _, e := range b.exercises {
+		b.render(e.page, e.text)
 	}
 	b.explainTerms()
 	for _, p := range b.pages {
@@ -293,6 +300,9 @@ func (b *builder) write(site *Site) error {
 			return err
 		}
 		site.Files[p.out] = content
+	}
+	if err := b.writeExercises(site); err != nil {
+		return err
 	}
 	book, err := b.book()
 	if err != nil {
