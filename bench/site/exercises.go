@@ -120,7 +120,7 @@ func (b *builder) writeExercises(site *Site) (err error) {
 	for i, e := range b.exercises {
 		list.row(strconv.Itoa(e.number), fmt.Sprintf(`<a href="%s">%s</a>`, e.out, html.EscapeString(e.shortTitle())), html.EscapeString(b.results.short(e.base)), e.namedIn())
 		body := string(e.body) + fmt.Sprintf(`<p class="measured"><a href="%s">All exercises</a>. Named in: %s.</p>`, exercisesName, e.namedIn())
-		v := view{Title: e.Title, Body: template.HTML(body), Site: b.chapters(nil), Rungs: b.rungs(nil), Mine: b.mine != nil}
+		v := view{Title: e.Title, Body: template.HTML(body), Site: b.chapters(nil), Rungs: b.rungs(nil), Mine: b.mine.any()}
 		if i > 0 {
 			v.Previous = &chapterLink{Href: b.exercises[i-1].out, Title: b.exercises[i-1].Title}
 		}
@@ -135,7 +135,7 @@ func (b *builder) writeExercises(site *Site) (err error) {
 	const intro = `<h1>Exercises</h1><p>Each starts from a stage, says what to reach, and is checked on your machine, where it also has hints: ` +
 		`<code>make exercise N=1</code> lays one out, <code>make check N=1</code> says how far it is, <code>make hint N=1</code> gives one hint more each time. ` +
 		`The <a href="workshop.html">workshop</a> makes a day of them.</p>`
-	v := view{Title: "Exercises", Body: template.HTML(intro + list.String()), Site: b.chapters(nil), Rungs: b.rungs(nil), Mine: b.mine != nil}
+	v := view{Title: "Exercises", Body: template.HTML(intro + list.String()), Site: b.chapters(nil), Rungs: b.rungs(nil), Mine: b.mine.any()}
 	site.pages = append(site.pages, &page{out: exercisesName, Title: v.Title})
 	site.Files[exercisesName], err = v.page()
 	return err

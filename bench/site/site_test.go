@@ -48,8 +48,23 @@ func TestBuild(t *testing.T) {
 // picture; a run that did not complete, and one that there is not, make the site that everybody
 // has.
 func TestBesideThisMachine(t *testing.T) {
-	site, err := BuildBeside(root, filepath.Join(root, "docs", "data", "ladder.json"))
+	folder := t.TempDir()
+	for from, to := range map[string]string{"ladder.json": "ladder.json", "peers.json": "peers.json", "where.json": "where-hello.json", "labs/locks.json": LabFile("locks")} {
+		text, err := os.ReadFile(filepath.Join(root, "docs", "data", filepath.FromSlash(from)))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, to), text, 0o644))
+	}
+	site, err := BuildBeside(root, filepath.Join(folder, "ladder.json"))
 	require.NoError(t, err)
+	const beside = `([0-9.]+(?: <small>[0-9]+%</small>)?)(?:</[a-z]+>)?<span class="mine"><br>([0-9.]+(?: <small>[0-9]+%</small>)?)</span>`
+	for page, row := range map[string]string{
+		"1-reuseport.html": `kernel: TCP send</th><td><span title="[^"]*">`, "lab-locks.html": `mutex</span></th><td>`,
+	} {
+		found := regexp.MustCompile(row + beside).FindStringSubmatch(string(site.Files[page]))
+		require.NotNil(t, found, page)
+		require.Equal(t, found[1], found[2], "%s: the same file on both sides", page)
+	}
+	require.Regexp(t, `gnet</th><td><span [^>]*>[^<]*</span><span class="mine"><br><span `, string(site.Files["9-what-comes-next.html"]))
 	require.Regexp(t, `<body class="[^"]*with-mine`, string(site.Files["index.html"]))
 	require.Contains(t, string(site.Files["index.html"]), "<title>0 naive on this machine: ")
 	require.Contains(t, string(site.Files["2-conn-timer.html"]), `<th scope="col">on this machine</th>`)
