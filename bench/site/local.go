@@ -87,5 +87,5 @@ func beside(mine string) string {
 	if mine == "" {
 		return ""
 	}
-	return `<span class="mine"><br>` + mine + `</span>`
+	return `<span class="mine" title="on this machine"><br>` + mine + `</span>`
 }
