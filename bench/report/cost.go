@@ -151,7 +151,11 @@ func CostSVG(costs []Cost, scheme, title string) string {
 			y += gap
 		}
 		d.textOf(13, left-8, y+17, "end", c.Name)
+		price, beside := fmt.Sprintf("%.1f µs", c.Micros), x(c.Micros)
 		if i > 0 && !c.Apart && costs[i-1].Micros > c.Micros {
+			if before := x(costs[i-1].Micros); before-beside < 12+7.5*float64(len([]rune(price))) {
+				beside = before // no room for it within the dashes
+			}
 			fmt.Fprintf(&d.body, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="none" stroke="%s" stroke-dasharray="3 3"/>`+"\n", x(c.Micros), y+0.5, x(costs[i-1].Micros)-x(c.Micros), bar-1, t.muted)
 		}
 		said = append(said, fmt.Sprintf("%s %.1f µs", c.Name, c.Micros))
@@ -175,7 +179,7 @@ func CostSVG(costs []Cost, scheme, title string) string {
 			d.bar(left, y+bar-4, x(c.Mine)-left, 4, "var(--accent)")
 			d.body.WriteString("</g>\n")
 		}
-		d.textOf(13, x(c.Micros)+6, y+17, "start", fmt.Sprintf("%.1f µs", c.Micros))
+		d.textOf(13, beside+6, y+17, "start", price)
 		d.textOf(13, 664, y+17, "end", c.Here)
 		d.textOf(13, width, y+17, "end", c.Published)
 		y += bar

@@ -1,6 +1,9 @@
 package report
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +35,24 @@ func TestCostPicture(t *testing.T) {
 		require.NotContains(t, svg, "NaN")
 		require.NotContains(t, svg, "\n\n", "an empty line would end it in Markdown")
 	}
+}
+
+// The price stands within the dashes of what a step takes away, or, where they are too short for it, behind them.
+func TestPriceBesideTheDashes(t *testing.T) {
+	at := func(after float64) (dashes, end, price float64) {
+		svg := CostSVG([]Cost{{Name: "a", Micros: 40}, {Name: "b", Micros: after}}, LightScheme, "x")
+		dashed := regexp.MustCompile(`<rect x="([0-9.]+)"[^>]* width="([0-9.]+)"[^>]*stroke-dasharray`).FindStringSubmatch(svg)
+		text := regexp.MustCompile(`<text x="([0-9.]+)"[^>]*>` + fmt.Sprintf("%.1f µs", after) + `<`).FindStringSubmatch(svg)
+		require.NotNil(t, dashed, svg)
+		require.NotNil(t, text, svg)
+		number := func(s string) float64 { n, err := strconv.ParseFloat(s, 64); require.NoError(t, err); return n }
+		return number(dashed[1]), number(dashed[1]) + number(dashed[2]), number(text[1])
+	}
+	dashes, end, price := at(20)
+	require.Less(t, dashes, price)
+	require.Less(t, price, end)
+	_, end, price = at(38)
+	require.Greater(t, price, end)
 }
 
 // In a terminal a bar is as long as what it stands for, in letters that say what colours do.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/bench/load"
@@ -74,7 +75,7 @@ type Machine struct {
 func (m Machine) Facts() (facts [][2]string) {
 	for _, f := range [][2]string{
 		{"Congestion control", m.CongestionControl}, {"Queueing discipline", m.QueueDiscipline}, {"Clock source", m.ClockSource},
-		{"Topology", m.Topology}, {"SMT", m.SMT}, {"Tickless", m.Tickless},
+		{"Topology", m.Topology}, {"SMT", strings.Replace(m.SMT, "not", "not ", 1)}, {"Tickless", m.Tickless},
 	} {
 		if f[1] != "" {
 			facts = append(facts, f)

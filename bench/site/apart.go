@@ -123,12 +123,16 @@ func (b *builder) machinesTable() (string, error) {
 	for _, s := range steps {
 		head = append(head, html.EscapeString(harness.ShortName(s.head)+", "+s.workload))
 	}
-	g := newGrid("numbers", head...)
+	g := newGrid("numbers machines", head...)
 	for i, d := range documents {
 		m := d.Machine
 		about := fmt.Sprintf("%s, %d CPUs, %s, %s", m.CPU, m.CPUs, strings.TrimPrefix(m.Kernel, "Linux "), d.Method.Layout)
 		for _, f := range m.Facts() {
-			about += "; " + strings.ToLower(f[0][:1]) + f[0][1:] + " " + f[1]
+			name := f[0]
+			if name != strings.ToUpper(name) { // an abbreviation stays one
+				name = strings.ToLower(name[:1]) + name[1:]
+			}
+			about += "; " + name + " " + f[1]
 		}
 		cells := []string{"<strong>" + html.EscapeString(strings.TrimSuffix(filepath.Base(files[i]), ".json")) + "</strong><br><small>" + html.EscapeString(about) + "</small>", "–"}
 		if r, ok := d.Row(d.Servers[0].Name, d.Workloads[0].Name); ok {

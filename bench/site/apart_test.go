@@ -14,7 +14,7 @@ import (
 func TestMachinesAreAddedAndCompared(t *testing.T) {
 	root := t.TempDir()
 	d := wholeDocument(t)
-	d.Ended, d.Machine = results.Complete, results.Machine{CPU: "Imaginary 9000", CPUs: 4, CongestionControl: "reno"}
+	d.Ended, d.Machine = results.Complete, results.Machine{CPU: "Imaginary 9000", CPUs: 4, CongestionControl: "reno", SMT: "notsupported"}
 	file := filepath.Join(root, "ladder.json")
 	require.NoError(t, writeData(d, file))
 	_, err := AddMachine(root, "imaginary-4", file)
@@ -33,7 +33,7 @@ func TestMachinesAreAddedAndCompared(t *testing.T) {
 	require.Empty(t, added.Measurements)
 	table, err := (&builder{root: root}).machinesTable()
 	require.NoError(t, err)
-	for _, want := range []string{"imaginary-4", "Imaginary 9000, 4 CPUs", "congestion control reno", "stage1, hello", "10,000", "2.00"} {
+	for _, want := range []string{"imaginary-4", "Imaginary 9000, 4 CPUs", "congestion control reno; SMT not supported", "stage1, hello", "10,000", "2.00"} {
 		require.Contains(t, table, want)
 	}
 

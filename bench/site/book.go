@@ -40,6 +40,6 @@ func (b *builder) book() ([]byte, error) {
 		})
 		fmt.Fprintf(&out, `<section class="part" id="%s">%s</section>`, part(p.out), body)
 	}
-	v := view{Title: "All of it", Body: template.HTML(out.String()), Site: b.chapters(nil), Rungs: b.rungs(nil), Mine: b.mine != nil}
+	v := view{Title: "All of it", Body: template.HTML(out.String()), Site: b.chapters(nil), Rungs: b.rungs(nil), Mine: b.mine.any()}
 	return v.page()
 }

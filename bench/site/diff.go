@@ -23,7 +23,8 @@ type Step struct {
 type FileDiff struct {
 	Name           string
 	Hunks          []*Hunk
-	Added, Removed int // lines
+	Added, Removed int       // lines
+	rest           []stretch // declarations behind the last hunk, which are the same
 }
 
 // Hunk is one declaration that differs.
@@ -35,7 +36,8 @@ type Hunk struct {
 	Runs    []stretch
 	ID      string // of the HTML element
 
-	explained []string // the anchors of the paragraphs that point here
+	before    []stretch // declarations between the hunk before and this one, which are the same
+	explained []string  // the anchors of the paragraphs that point here
 }
 
 // A stretch is lines that are the same on both sides, or lines that were
@@ -132,6 +134,7 @@ func compareFiles(name, oldText, newText string) (*FileDiff, error) {
 	file := &FileDiff{Name: name}
 	add := func(a, b *declaration) {
 		if h := compareDeclarations(name, a, b); h != nil {
+			h.before, file.rest = file.rest, nil
 			file.Hunks = append(file.Hunks, h)
 			for _, r := range h.Runs {
 				if !r.equal {
@@ -139,7 +142,9 @@ func compareFiles(name, oldText, newText string) (*FileDiff, error) {
 					file.Added += len(r.new)
 				}
 			}
+			return
 		}
+		file.rest = append(file.rest, stretch{equal: true, old: a.lines, new: b.lines, oldFirst: a.first, newFirst: b.first})
 	}
 	paired := make([]bool, len(old))
 	for _, i := range oldOf {

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,23 @@ func TestCompareFiles(t *testing.T) {
 	require.Equal(t, []string{"// A says a."}, a.Runs[0].old)
 	require.Equal(t, []string{"// A says more."}, a.Runs[0].new)
 	require.True(t, a.Runs[1].equal)
+}
+
+// What lies between two hunks, and behind the last, can be unfolded, with its numbers on both sides.
+func TestBetweenHunks(t *testing.T) {
+	const same = "// b does nothing.\nfunc b() {\n}\n\nfunc c() {}\n\n"
+	file, err := compareFiles("x.go", "package x\n\nfunc a() {}\n\n"+same+"func d() {}\n\nfunc e() {}\n", "package x\n\nfunc a() { c() }\n\nvar v int\n\n"+same+"func d() { c() }\n\nfunc e() {}\n")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a (changed)", "v (new)", "d (changed)"}, hunkNames(file.Hunks))
+	require.Len(t, file.Hunks[0].before, 1, "the package")
+	require.Empty(t, file.Hunks[1].before)
+	html := string((&Step{From: "one", To: "two", Files: []*FileDiff{file}}).html(func(string) string { return "" }))
+	_, html, _ = strings.Cut(html, `<details class="more between"><summary>5 lines that stay</summary>`)
+	shown, html, _ := strings.Cut(html, "</details>")
+	for i, text := range []string{"does nothing", "func", "}", "", "func"} {
+		require.Regexp(t, fmt.Sprintf(`<span class="no o">%d</span><span class="no n">%d</span><code>[^\n]*?%s`, 5+i, 7+i, text), shown)
+	}
+	require.Contains(t, html, `<summary>1 line that stays</summary>`)
 }
 
 func TestFindHunk(t *testing.T) {

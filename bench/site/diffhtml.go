@@ -30,8 +30,10 @@ func (s *Step) html(whole func(file string) string) template.HTML {
 			fmt.Fprintf(&b, `<a class="whole-file" href="%s">the whole file</a>`, html.EscapeString(to))
 		}
 		for _, h := range f.Hunks {
+			writeBetween(&b, h.before)
 			h.write(&b)
 		}
+		writeBetween(&b, f.rest)
 		b.WriteString("</details>\n")
 	}
 	return template.HTML(b.String())
@@ -67,6 +69,38 @@ func (h *Hunk) write(b *strings.Builder) {
 		old, new = old[len(r.old):], new[len(r.new):]
 	}
 	b.WriteString("</div></section>\n")
+}
+
+// writeBetween writes declarations that a step leaves as they are, folded.
+func writeBetween(b *strings.Builder, same []stretch) {
+	if len(same) == 0 {
+		return
+	}
+	lines := -1
+	for _, r := range same {
+		lines += len(r.new) + 1
+	}
+	fmt.Fprintf(b, `<details class="more between"><summary>%s</summary><div class="code">`, staying(lines))
+	for i, r := range same {
+		if i > 0 {
+			b.WriteString(`<div class="run eq">`)
+			for _, side := range []string{"old", "new"} {
+				writeSide(b, side, "", r.oldFirst-1, r.newFirst-1, []string{""}, []string{""})
+			}
+			b.WriteString(`</div>`)
+		}
+		h := Hunk{Runs: []stretch{r}, Change: "changed"}
+		old, new := h.coloured()
+		h.writeEqual(b, r, old, new, true, true)
+	}
+	b.WriteString("</div></details>\n")
+}
+
+func staying(lines int) string {
+	if lines == 1 {
+		return "1 line that stays"
+	}
+	return fmt.Sprintf("%d lines that stay", lines)
 }
 
 // coloured gives the lines of both sides as HTML. Colours are found for whole
@@ -115,12 +149,12 @@ func (h *Hunk) writeEqual(b *strings.Builder, r stretch, old, new []string, firs
 	if last {
 		after = 0
 	}
-	if h.Change == "same" || n <= before+after+2 {
+	if h.Change == "same" || first && last || n <= before+after+2 {
 		part(0, n)
 		return
 	}
 	part(0, before)
-	fmt.Fprintf(b, `<details class="more"><summary>%d lines that stay</summary>`, n-before-after)
+	fmt.Fprintf(b, `<details class="more"><summary>%s</summary>`, staying(n-before-after))
 	part(before, n-after)
 	b.WriteString(`</details>`)
 	part(n-after, n)

@@ -121,10 +121,12 @@ func (r *dataFiles) server(short string) string {
 	return short
 }
 
-// short is the other way round: "stage1" for a stage's folder.
+// short is the other way round: "stage1" for a stage's folder, "stage1 again" for its second
+// appearance.
 func (r *dataFiles) short(server string) string {
-	if slices.Contains(r.stages, server) {
-		return harness.ShortName(server)
+	name, again, _ := strings.Cut(server, " ")
+	if slices.Contains(r.stages, name) {
+		return strings.TrimSpace(harness.ShortName(name) + " " + again)
 	}
 	return server
 }
@@ -345,6 +347,8 @@ func kilo(v float64) string {
 // microseconds writes a time given in µs.
 func microseconds(v float64) string {
 	switch {
+	case v >= 999_500:
+		return fmt.Sprintf("%.2f s", v/1e6)
 	case v >= 9995:
 		return fmt.Sprintf("%.1f ms", v/1e3)
 	case v >= 999.5:

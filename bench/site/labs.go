@@ -143,9 +143,9 @@ func (b *builder) figure(key string) (figure, error) {
 		return b.labs.figure(rest)
 	}
 	f, err := b.results.figure(key)
-	if err == nil && b.mine != nil && !strings.HasPrefix(key, "ablation.") {
+	if err == nil && b.mine.ladder != nil && !strings.HasPrefix(key, "ablation.") {
 		if of, _ := b.results.fileOf(key); of == nil {
-			if mine, err := b.mine.figure(key); err == nil {
+			if mine, err := b.mine.ladder.figure(key); err == nil {
 				f.mine = mine.text
 			}
 		}
@@ -191,7 +191,7 @@ func (b *builder) labTable(name string) (string, error) {
 			}
 			cells := []string{
 				fmt.Sprintf(`<span title="%s">%s</span>`, html.EscapeString(c.Ways[i].Text), html.EscapeString(w.Name)),
-				html.EscapeString(lab.Amount(w.Value.Median)),
+				html.EscapeString(lab.Amount(w.Value.Median)) + beside(b.mine.lab(name, c.Name, w.Name, func(_ lab.CaseResult, w lab.WayResult) string { return lab.Amount(w.Value.Median) })),
 			}
 			for _, unit := range l.Also {
 				cells = append(cells, html.EscapeString(lab.Amount(w.Also[unit].Median)))
@@ -203,7 +203,9 @@ func (b *builder) labTable(name string) (string, error) {
 			}
 			class := map[string]string{"faster": "better", "slower": "worse"}[got.Verdict(w)]
 			word := got.Verdict(w)
-			g.row(append(cells, fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(w.Ratio.Format())), fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(word)))...)
+			g.row(append(cells,
+				fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(w.Ratio.Format()))+beside(b.mine.lab(name, c.Name, w.Name, func(_ lab.CaseResult, w lab.WayResult) string { return w.Ratio.Format() })),
+				fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(word))+beside(b.mine.lab(name, c.Name, w.Name, lab.CaseResult.Verdict)))...)
 		}
 	}
 	out := g.String() + fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs, Go %s; %d rounds, ratios within a round, medians with intervals of at least 95%%; behind the baseline, by how much it differed from itself. <code>make lab NAME=%s</code></p>`,

@@ -48,8 +48,8 @@ func (b *builder) costs() ([]report.Cost, error) {
 			}
 			c.Same = compared.Better() == 0
 		}
-		if b.mine != nil {
-			if row, ok := b.mine.documents[0].Row(server, workload.Hello); ok {
+		if b.mine.ladder != nil {
+			if row, ok := b.mine.ladder.documents[0].Row(server, workload.Hello); ok {
 				c.Mine = row.ServerCPUMicros.Median
 			}
 		}

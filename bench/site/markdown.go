@@ -51,25 +51,25 @@ func (h headingIDs) Generate(heading []byte, _ ast.NodeKind) []byte {
 // Put implements parser.IDs.
 func (h headingIDs) Put(id []byte) { h[string(id)] = true }
 
-// codeBlocks writes fenced blocks in colour.
+// codeBlocks writes blocks of code, fenced ones in colour.
 type codeBlocks struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
 func (codeBlocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
-	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	write := func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
 			return ast.WalkContinue, nil
 		}
-		block := n.(*ast.FencedCodeBlock)
-		var code strings.Builder
-		for i := range block.Lines().Len() {
-			line := block.Lines().At(i)
-			code.Write(line.Value(source))
+		language := ""
+		if fenced, ok := n.(*ast.FencedCodeBlock); ok {
+			language = string(fenced.Language(source))
 		}
 		fmt.Fprintf(w, `<pre class="block" tabindex="0"><code>%s</code></pre>`+"\n",
-			strings.TrimRight(strings.Join(highlight(string(block.Language(source)), code.String()), "\n"), "\n"))
+			strings.TrimRight(strings.Join(highlight(language, string(n.Lines().Value(source))), "\n"), "\n"))
 		return ast.WalkSkipChildren, nil
-	})
+	}
+	r.Register(ast.KindFencedCodeBlock, write)
+	r.Register(ast.KindCodeBlock, write)
 }
 
 // tag is one of HTML.
@@ -132,7 +132,7 @@ func (b *builder) render(p *page, expanded string) {
 		b.fail("%s: %w", p.source, err)
 	}
 	body := strings.NewReplacer("<th></th>", "<td></td>", "<table>", `<div class="table" tabindex="0"><table>`, "</table>", "</table></div>").Replace(out.String())
-	p.body = template.HTML(body)
+	p.body = template.HTML(b.linkExercises(p, body))
 }
 
 // glossaryPage explains terms, a paragraph each that begins with the term.
@@ -165,6 +165,11 @@ func (b *builder) resolve(p *page, to string) string {
 	up := strings.Repeat("../", strings.Count(p.out, "/"))
 	if i := slices.IndexFunc(b.pages, func(x *page) bool { return x.source == file }); i >= 0 {
 		u.Path = up + b.pages[i].out
+		return u.String()
+	}
+	if i := slices.IndexFunc(b.exercises, func(e *exercise) bool { return e.source == file }); i >= 0 {
+		b.exercises[i].isNamed(p)
+		u.Path = up + b.exercises[i].out
 		return u.String()
 	}
 	if info, err := os.Stat(filepath.Join(b.root, filepath.FromSlash(file))); err == nil && info.IsDir() {

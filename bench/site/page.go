@@ -25,7 +25,6 @@ import (
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/profile"
-	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -121,13 +120,14 @@ type builder struct {
 	root      string
 	stages    []string
 	results   *dataFiles
-	mine      *dataFiles // of this machine, nil without
+	mine      local // of this machine
 	documents *documents
 	tests     testNames
 	ablation  *ablation
 	labs      *labs
 	summit    *ablation
 	pages     []*page
+	exercises []*exercise
 	sources   map[string]bool // files of the repository that a page links to
 	errs      []error
 }
@@ -140,16 +140,16 @@ func (b *builder) fail(format string, args ...any) {
 // that is wrong, a line each.
 func Build(root string) (*Site, error) { return BuildBeside(root, "") }
 
-// BuildBeside is Build with what was measured on this machine beside each figure that the ladder
-// has: run is what make ladder has left. There may be no such file, and one that does not fit is
-// left out.
+// BuildBeside is Build with what was measured on this machine beside our figures: run is what make
+// ladder has left, and beside it may lie what make peers, where and lab have. There may be no such
+// file, and one that does not fit is left out.
 func BuildBeside(root, run string) (*Site, error) {
 	b, err := newBuilder(root)
 	if err != nil {
 		return nil, err
 	}
-	if d, err := results.Read(run); err == nil && d.IsLadder() && d.Ended == results.Complete {
-		b.mine = &dataFiles{stages: b.stages, documents: []*results.Document{d}, files: []string{filepath.Base(run)}, named: map[string]*dataFiles{}}
+	if run != "" {
+		b.mine = b.readLocal(run)
 	}
 	return b.build()
 }
@@ -178,17 +178,23 @@ func newBuilder(root string) (b *builder, err error) {
 		return nil, err
 	}
 	b.documents.Published = append(b.documents.Published, b.labs.published()...)
+	if b.exercises, err = readExercises(root); err != nil {
+		return nil, err
+	}
 	b.pages, err = readPages(root)
 	return b, err
 }
 
 func (b *builder) build() (*Site, error) {
-	site := &Site{Files: map[string][]byte{}, pages: b.pages}
+	site := &Site{Files: map[string][]byte{}, pages: slices.Clone(b.pages)}
 	for _, p := range b.pages {
 		if err := b.prepare(p); err != nil {
 			return nil, err
 		}
 		b.render(p, b.expand(p, p.text))
+	}
+	for _, e := range b.exercises {
+		b.render(e.page, e.text)
 	}
 	b.explainTerms()
 	for _, p := range b.pages {
@@ -270,7 +276,7 @@ func (b *builder) write(site *Site) error {
 	for i, p := range b.pages {
 		v := view{
 			Title: p.Title, Body: p.body, Site: b.chapters(p), Rungs: b.rungs(p),
-			Home: p.out == "index.html", Mine: b.mine != nil, Measured: b.results.documents[0].Created.Format("2 January 2006"),
+			Home: p.out == "index.html", Mine: b.mine.any(), Measured: b.results.documents[0].Created.Format("2 January 2006"),
 		}
 		if p.step != nil {
 			v.Diff = p.step.html(b.source)
@@ -293,6 +299,9 @@ func (b *builder) write(site *Site) error {
 			return err
 		}
 		site.Files[p.out] = content
+	}
+	if err := b.writeExercises(site); err != nil {
+		return err
 	}
 	book, err := b.book()
 	if err != nil {

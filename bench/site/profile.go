@@ -45,15 +45,23 @@ func (b *builder) whereTable(stages ...string) (string, error) {
 				continue
 			}
 			any = true
-			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, prices[k]*c.Share, 100*c.Share))
+			mine := ""
+			if price, share := b.mine.where(w.Servers[i].Server, w.Workload, row.Category); price > 0 {
+				mine = fmt.Sprintf("%.1f <small>%.0f%%</small>", price*share, 100*share)
+			}
+			cells = append(cells, fmt.Sprintf(`<span title="for nothing, it would bring %.0f%% more requests at most">%.1f <small>%.0f%%</small></span>`, 100*c.Ceiling, prices[k]*c.Share, 100*c.Share)+beside(mine))
 		}
 		if any {
 			g.row(cells...)
 		}
 	}
 	cells := []string{"<strong>all</strong>"}
-	for _, price := range prices {
-		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", price))
+	for k, price := range prices {
+		mine := ""
+		if price, _ := b.mine.where(w.Servers[columns[k]].Server, w.Workload, ""); price > 0 {
+			mine = fmt.Sprintf("%.1f", price)
+		}
+		cells = append(cells, fmt.Sprintf("<strong>%.1f</strong>", price)+beside(mine))
 	}
 	g.row(cells...)
 	return g.String() + fmt.Sprintf(`<p class="measured">The whole is what the ladder measured, the parts are the shares that a profile found, by %s. <code>make where</code></p>`, html.EscapeString(w.Source)), nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -47,8 +48,23 @@ func TestBuild(t *testing.T) {
 // picture; a run that did not complete, and one that there is not, make the site that everybody
 // has.
 func TestBesideThisMachine(t *testing.T) {
-	site, err := BuildBeside(root, filepath.Join(root, "docs", "data", "ladder.json"))
+	folder := t.TempDir()
+	for from, to := range map[string]string{"ladder.json": "ladder.json", "peers.json": "peers.json", "where.json": "where-hello.json", "labs/locks.json": LabFile("locks")} {
+		text, err := os.ReadFile(filepath.Join(root, "docs", "data", filepath.FromSlash(from)))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(folder, to), text, 0o644))
+	}
+	site, err := BuildBeside(root, filepath.Join(folder, "ladder.json"))
 	require.NoError(t, err)
+	const beside = `([0-9.]+(?: <small>[0-9]+%</small>)?)(?:</[a-z]+>)?<span class="mine" title="on this machine"><br>([0-9.]+(?: <small>[0-9]+%</small>)?)</span>`
+	for page, row := range map[string]string{
+		"1-reuseport.html": `kernel: TCP send</th><td><span title="[^"]*">`, "lab-locks.html": `mutex</span></th><td>`,
+	} {
+		found := regexp.MustCompile(row + beside).FindStringSubmatch(string(site.Files[page]))
+		require.NotNil(t, found, page)
+		require.Equal(t, found[1], found[2], "%s: the same file on both sides", page)
+	}
+	require.Regexp(t, `gnet</th><td><span [^>]*>[^<]*</span><span class="mine" title="on this machine"><br><span `, string(site.Files["9-what-comes-next.html"]))
 	require.Regexp(t, `<body class="[^"]*with-mine`, string(site.Files["index.html"]))
 	require.Contains(t, string(site.Files["index.html"]), "<title>0 naive on this machine: ")
 	require.Contains(t, string(site.Files["2-conn-timer.html"]), `<th scope="col">on this machine</th>`)
@@ -194,6 +210,53 @@ func TestSearchIndex(t *testing.T) {
 	require.True(t, found("2-conn-timer.html#questions", "In the documents it is an atomic"), "a question")
 	require.True(t, found("glossary.html#accept", "a finished handshake"), "a term")
 	require.Contains(t, string(site.Files["glossary.html"]), `<p id="accept"><strong>Accept.</strong>`)
+}
+
+// Every exercise is a page, with links to it from the pages that name it, and from it to them.
+func TestExercisesArePages(t *testing.T) {
+	site, err := Build(root)
+	require.NoError(t, err)
+	folders, err := filepath.Glob(filepath.Join(root, "docs", "workshop", "exercises", "[0-9]*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, folders)
+	list := string(site.Files[exercisesName])
+	named := map[int]string{1: "1-reuseport.html", 16: "stage0.html", 24: "9-what-comes-next.html"}
+	for i := range folders {
+		name := fmt.Sprintf("exercise-%d.html", i+1)
+		text := string(site.Files[name])
+		require.Contains(t, text, fmt.Sprintf("<h1 id=\"%d-", i+1))
+		require.Contains(t, list, `<a href="`+name+`">`)
+		_, back, _ := strings.Cut(text, "Named in: ")
+		require.Regexp(t, `^<a href="[^"]+\.html">`, back, name)
+		if from := named[i+1]; from != "" {
+			require.Contains(t, back, `<a href="`+from+`">`)
+			require.Contains(t, string(site.Files[from]), `<a href="`+name+`">`)
+		}
+	}
+	require.Contains(t, string(site.Files["index.html"]), `<a href="`+exercisesName+`">`, "in the menu")
+}
+
+func TestExercisesAreLinked(t *testing.T) {
+	here := &page{source: "x.md", out: "source/x.html", Short: "X"}
+	b := &builder{}
+	for _, n := range []int{1, 3, 16} {
+		b.exercises = append(b.exercises, &exercise{page: &page{out: fmt.Sprintf("exercise-%d.html", n)}, number: n})
+	}
+	for text, want := range map[string]string{
+		"<p>See exercise 16.</p>":            `<p>See <a href="../exercise-16.html">exercise 16</a>.</p>`,
+		"Exercises 3, 4 or 16, 2 days":       `<a href="../exercise-3.html">Exercises 3</a>, 4 or <a href="../exercise-16.html">16</a>, 2 days`,
+		"<code>make exercise N=3</code>":     `<a href="../exercise-3.html"><code>make exercise N=3</code></a>`,
+		"<code>make exercise</code>":         `<a href="../exercises.html"><code>make exercise</code></a>`,
+		"<code>make stage1 run</code>":       "<code>make stage1 run</code>",
+		`<a href="y">exercise 3</a>`:         `<a href="y">exercise 3</a>`,
+		`<h2 id="a">Exercise 3</h2>`:         `<h2 id="a">Exercise 3</h2>`,
+		`<i title="exercise 3">1 > 0</i>`:    `<i title="exercise 3">1 > 0</i>`,
+		"<pre><code>exercise 3</code></pre>": "<pre><code>exercise 3</code></pre>",
+	} {
+		require.Equal(t, want, b.linkExercises(here, text))
+	}
+	require.Equal(t, []*page{here}, b.exercises[1].named)
+	require.Empty(t, b.exercises[0].named)
 }
 
 // A dead anchor is told, also on a page that a chapter only links to.

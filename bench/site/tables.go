@@ -95,7 +95,7 @@ func (b *builder) resultTable(stage string) (string, error) {
 	}
 	base := b.results.short(b.stages[i-1])
 	head := []string{"", base, stage, "to the one before", ""}
-	if b.mine != nil {
+	if b.mine.ladder != nil {
 		head = append(head, "on this machine")
 	}
 	g := newGrid("numbers result", head...)
@@ -106,8 +106,8 @@ func (b *builder) resultTable(stage string) (string, error) {
 		compared, _, ratioErr := b.results.ratio(workload, stage, base, ratio)
 		errs = append(errs, err, afterErr, ratioErr)
 		cells := []string{label + ", " + html.EscapeString(workload), before.html(), after.html(), html.EscapeString(compared.Ratio.Format()), verdictWord(compared)}
-		if b.mine != nil {
-			mine, _, err := b.mine.ratio(workload, stage, base, ratio)
+		if b.mine.ladder != nil {
+			mine, _, err := b.mine.ladder.ratio(workload, stage, base, ratio)
 			if err == nil {
 				cells = append(cells, `<span class="mine">`+html.EscapeString(mine.Ratio.Format())+" "+verdictWord(mine)+"</span>")
 			} else {
@@ -242,7 +242,7 @@ func (b *builder) elsewhereTable() (string, error) {
 		return notMeasured, nil
 	}
 	d := of.documents[0]
-	g := newGrid("numbers", "workload", "server", "requests per second", "server CPU", "99% within", "resident bytes per connection", "connections answered")
+	g := newGrid("numbers named", "workload", "server", "requests per second", "server CPU", "99% within", "resident bytes per connection", "connections answered")
 	for _, w := range d.Workloads {
 		for _, s := range d.Servers {
 			row, ok := d.Row(s.Name, w.Name)
@@ -321,10 +321,22 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			cells = append(cells, spoken(compared))
+			mine := ""
+			if b.mine.peers != nil {
+				if compared, _, err := b.mine.peers.ratio(w, stage, s.Name, "ratio"); err == nil {
+					mine = spoken(compared)
+				}
+			}
+			cells = append(cells, spoken(compared)+beside(mine))
 		}
 		row, _ := d.Row(s.Name, workloads[0])
-		g.row(append(cells, microseconds(row.ServerCPUMicros.Median))...)
+		mine := ""
+		if b.mine.peers != nil {
+			if row, ok := b.mine.peers.documents[0].Row(s.Name, workloads[0]); ok {
+				mine = microseconds(row.ServerCPUMicros.Median)
+			}
+		}
+		g.row(append(cells, microseconds(row.ServerCPUMicros.Median)+beside(mine))...)
 	}
 	return g.String(), nil
 }

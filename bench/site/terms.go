@@ -39,10 +39,11 @@ func (b *builder) explainTerms() {
 			links[strings.ToLower(name)] = `<a data-term="` + html.EscapeString(says) + `" href="glossary.html#` + found[1] + `">`
 		}
 	}
-	for k, p := range b.pages {
-		if k == i {
-			continue
-		}
+	explain := slices.Delete(slices.Clone(b.pages), i, i+1)
+	for _, e := range b.exercises {
+		explain = append(explain, e.page)
+	}
+	for _, p := range explain {
 		p.body = template.HTML(plainSummaries(emphasis.ReplaceAllStringFunc(string(p.body), func(found string) string {
 			if link := links[strings.ToLower(emphasis.FindStringSubmatch(found)[1])]; link != "" {
 				return link + found + "</a>"

@@ -217,7 +217,7 @@ func TestFigures(t *testing.T) {
 	for value, want := range map[float64]string{950: "950", 27_493: "27.5 K", 99_960: "100 K", 158_700: "159 K"} {
 		require.Equal(t, want, kilo(value))
 	}
-	for value, want := range map[float64]string{1.234: "1.23 µs", 12.34: "12.3 µs", 345.6: "346 µs", 1720: "1.72 ms", 12_340: "12.3 ms"} {
+	for value, want := range map[float64]string{1.234: "1.23 µs", 12.34: "12.3 µs", 345.6: "346 µs", 1720: "1.72 ms", 12_340: "12.3 ms", 1_203_800: "1.20 s"} {
 		require.Equal(t, want, microseconds(value))
 	}
 	for value, want := range map[float64]string{0: "0", 0.004: "under 0.01", 1: "1.00", 12.01: "12.0", 65536: "65,536"} {

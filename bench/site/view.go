@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 )
 
@@ -94,7 +95,11 @@ func (b *builder) searchIndex() []byte {
 		Text    string `json:"t"`
 	}
 	var all []entry
-	for _, p := range b.pages {
+	pages := slices.Clone(b.pages)
+	for _, e := range b.exercises {
+		pages = append(pages, e.page)
+	}
+	for _, p := range pages {
 		for _, s := range p.sections {
 			href := p.out
 			if s.id != "" {

@@ -80,11 +80,6 @@ func (a *admin) close() {
 	a.running.Wait()
 }
 
-func (a *admin) index(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "%s\n\n/debug/counters  what each loop has done, as JSON\n/metrics         the same, for Prometheus\n/debug/pprof/    profiles\n", a.stage)
-}
-
 // counters answers with
 //
 //	{"stage":"…","loops":[{"requests":…},…],"total":{"requests":…},"runtime":{"heap_objects_allocated":…}}

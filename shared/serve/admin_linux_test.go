@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime/trace"
 	"strings"
 	"sync"
@@ -396,4 +397,29 @@ func TestAdminCloseEndsWhatIsUnderWay(t *testing.T) {
 	a.close()
 	require.False(t, trace.IsEnabled())
 	goleak.VerifyNone(t, before)
+}
+
+// A browser gets a page with every counter, and what it links to is there; all else gets some lines.
+func TestAdminPage(t *testing.T) {
+	a := startAdmin(t, "127.0.0.1:0", nil)
+	loops := []*netpoll.Published{new(netpoll.Published), new(netpoll.Published)}
+	a.loops = func() []*netpoll.Published { return loops }
+	status, text := a.dial(t).get("/", a.addr(), "Accept: */*")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, text, "stage7-fake\n\n/debug/counters")
+	status, page := a.dial(t).get("/", a.addr(), "Accept: text/html,application/xhtml+xml;q=0.9")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, page, "<h1>stage7-fake</h1>")
+	require.Contains(t, page, `<th scope="col">loop 1</th>`)
+	require.NotRegexp(t, `>(?:LOOPS|CALLS|COUNTERS)|STAGE`, page)
+	new(netpoll.Counters).Each(func(name string, _ uint64) {
+		require.Contains(t, page, `<tr data-counter="`+name+`"`)
+	})
+	require.Contains(t, page, `data-counter="connections" data-level>`)
+	for _, found := range regexp.MustCompile(`href="([a-z][^"]*?)(?:\?[^"]*)?"`).FindAllStringSubmatch(page, -1) {
+		if path := found[1]; path != "data:," && !strings.HasSuffix(path, "/profile") && !strings.HasSuffix(path, "/trace") {
+			status, _ := a.dial(t).get("/"+path, a.addr())
+			require.Equal(t, http.StatusOK, status, path)
+		}
+	}
 }

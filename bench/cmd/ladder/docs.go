@@ -46,8 +46,9 @@ func newDocsBuild() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use: "build", Short: "Build the site into " + siteFolder, Args: noArguments,
-		Long: "Build the site into " + siteFolder + `. What make ladder has measured on this machine
-stands beside the figures that were measured for the pages; a button hides it.`,
+		Long: "Build the site into " + siteFolder + `. What make ladder, peers, where and lab have
+measured on this machine stands beside the figures that were measured for the pages;
+a button hides it.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, folder, err := buildSite(out)
 			if err == nil {

@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/qps-ladder/qps-ladder/bench/lab"
+	"github.com/qps-ladder/qps-ladder/bench/site"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -72,6 +75,11 @@ What is run is a standard benchmark: go test -bench . ./bench/labs/NAME.`,
 				return err
 			}
 			l.Report(out, root, result, guessed)
+			if asJSON == "" && err == nil { // for the site, which shows it beside ours
+				if err = os.MkdirAll(filepath.Join(root, "bench", "out"), 0o755); err == nil {
+					asJSON = jsonFile(filepath.Join(root, "bench", "out", site.LabFile(l.Name)))
+				}
+			}
 			return errors.Join(err, asJSON.write(cmd, result))
 		},
 	}
