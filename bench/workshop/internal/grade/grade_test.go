@@ -226,9 +226,9 @@ func TestCountRounds(t *testing.T) {
 }
 
 func TestCacheLinesThatMeet(t *testing.T) {
-	require.True(t, meet([2]uint64{64, 72}, [2]uint64{120, 300}))
-	require.False(t, meet([2]uint64{64, 72}, [2]uint64{128, 136}))
-	require.False(t, meet([2]uint64{0, 63}, [2]uint64{64, 127}))
+	require.True(t, meet([]uint64{64, 72}, []uint64{120, 300}))
+	require.False(t, meet([]uint64{64, 72}, []uint64{128, 136}))
+	require.False(t, meet([]uint64{0, 63}, []uint64{64, 127}))
 }
 
 func TestLibraryIsFound(t *testing.T) {
@@ -300,7 +300,7 @@ func TestClient(t *testing.T) {
 		"another body": {[]string{good}, func(c *connection) error { c.send("x"); return c.expect(200, greeting+"!") }, "the body was"},
 		"differs late": {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + long[:80] + "X" + long[81:]}, func(c *connection) error { c.send("x"); return c.expect(200, long) }, "from byte 80 of 100 on"},
 		"of a load": {[]string{good, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}, func(c *connection) error {
-			return c.drive(load{name: "hello", requests: []request{{helloRequest, greeting}}, pipeline: 1}, 3)
+			return drive([]*connection{c}, load{name: "hello", requests: []request{{helloRequest, greeting}}, pipeline: 1}, 3)
 		}, "request 2 of hello: the body was"},
 	} {
 		t.Run(name, func(t *testing.T) {
