@@ -1,6 +1,9 @@
 package grade
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -236,6 +239,50 @@ func TestLibraryIsFound(t *testing.T) {
 	require.False(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
 	s.Own["request.go"] = []byte("package main\n\n// No github.com/evanphx/wildcat any more.\n")
 	require.True(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
+}
+
+// TestRequestsDiffer: what answers from the latest heads that it has seen must not find one of them.
+func TestRequestsDiffer(t *testing.T) {
+	for _, name := range []string{"hello", "browser", "users", "any requests"} {
+		l, err := (&Subject{Seed: 3}).load(name)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for _, r := range l.requests {
+			seen[r.send] = true
+		}
+		require.Greater(t, len(seen), countedRequests, name)
+		other, err := (&Subject{Seed: 4}).load(name)
+		require.NoError(t, err)
+		require.False(t, seen[other.requests[0].send], name)
+	}
+}
+
+// TestCallsAreFound counts what functions are executed by where their bodies begin.
+func TestCallsAreFound(t *testing.T) {
+	const text = "package p\n\nfunc Send() {\n\tprint()\n}\n\nfunc (v *Vector) Send() {\n\tprint()\n}\n\nfunc (o Other) Send() {\n\tprint()\n}\n"
+	executed, err := readBlocks([]byte("p.go:3.13,5.2 1 5\np.go:7.25,9.2 1 70\np.go:11.24,13.2 1 900\n"))
+	require.NoError(t, err)
+	n, err := count("p.go", []byte(text), executed["p.go"], func(node ast.Node) token.Pos { return beginOf(node, []string{"Send", "Vector.Send"}) })
+	require.NoError(t, err)
+	require.Equal(t, 75, n)
+	for _, names := range callOf {
+		for _, name := range names {
+			require.True(t, netpollHas(t, name), "shared/netpoll has no %s", name)
+		}
+	}
+}
+
+func netpollHas(t *testing.T, name string) (has bool) {
+	paths, err := filepath.Glob("../../../../shared/netpoll/*_linux.go")
+	require.NoError(t, err)
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			has = has || beginOf(d, []string{name}).IsValid()
+		}
+	}
+	return has
 }
 
 func TestFileLoads(t *testing.T) {
