@@ -31,11 +31,11 @@ const rereadHead = 800
 func readAgain(s *Subject) (float64, error) {
 	random := s.random("bytes read again")
 	paths := []string{"/", fmt.Sprint("/users/", random.IntN(10_000)), fmt.Sprint("/none/", random.IntN(10_000))}
-	rounds, statements, err := s.readAgain(paths, random, 5+random.IntN(7))
+	rounds, statements, err := s.readAgain(paths, random, 5+random.IntN(7), drawnSize(random))
 	if err != nil {
 		return 0, err
 	}
-	_, least, err := s.readAgain(paths, random, 1)
+	_, least, err := s.readAgain(paths, random, 1, rereadHead/8)
 	return rounds + max(0, statements-least), err
 }
 
@@ -46,14 +46,18 @@ func readAgainForFields(s *Subject) (float64, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
-	rounds, _, err := s.readAgain([]string{"/static/a"}, s.random("bytes read again for a field"), 8, "-static", folder)
+	random := s.random("bytes read again for a field")
+	rounds, _, err := s.readAgain([]string{"/static/a"}, random, 8, drawnSize(random), "-static", folder)
 	return rounds, err
 }
 
+// drawnSize is that of a head: with a smaller one, what a look at the table of its fields takes would weigh more.
+func drawnSize(random *rand.Rand) int { return rereadHead + random.IntN(rereadHead) }
+
 // readAgain counts the bytes of a judged head that are looked at once more: the times round the loops of the parser, each
-// of which takes one byte, and round those of the files of the exercise, whatever they take. The size of the head is drawn, and
-// what is counted is for one of rereadHead bytes. It answers the statements of those files too.
-func (s *Subject) readAgain(paths []string, random *rand.Rand, fields int, flags ...string) (perHead, statements float64, err error) {
+// of which takes one byte, and round those of the files of the exercise, whatever they take. The head has as many
+// fields and bytes; what is counted is for one of rereadHead bytes. It answers the statements of those files too.
+func (s *Subject) readAgain(paths []string, random *rand.Rand, fields, size int, flags ...string) (perHead, statements float64, err error) {
 	if s.counting == "" { // else it is built, for the other figure
 		binary, err := s.Build("-cover", "-covermode=count", "-coverpkg="+harness.Module+"/work/...,"+library)
 		if err != nil {
@@ -61,7 +65,6 @@ func (s *Subject) readAgain(paths []string, random *rand.Rand, fields int, flags
 		}
 		s.counting = binary
 	}
-	size := rereadHead/2 + random.IntN(rereadHead)
 	requests := make([]string, len(paths))
 	for i, path := range paths {
 		requests[i] = headWith("GET "+path+" HTTP/1.1\r\nHost: a\r\n", "X-"+letters(random, 1+random.IntN(6)), fields, size)
