@@ -103,6 +103,27 @@ func Columns(out io.Writer) int {
 	return columns
 }
 
+// Choose asks for a number from 1 to most until one is typed; 0 is the end of the input. Its error is that of ctx.
+func Choose(ctx context.Context, lines <-chan string, out io.Writer, question string, most int) (int, error) {
+	for {
+		fmt.Fprintf(out, "%s (1 to %d): ", question, most)
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				fmt.Fprintln(out, "no guess")
+				return 0, nil
+			}
+			if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && n >= 1 && n <= most {
+				return n, nil
+			}
+			fmt.Fprintf(out, "%q is no number from 1 to %d.\n", strings.TrimSpace(line), most)
+		case <-ctx.Done():
+			fmt.Fprintln(out)
+			return 0, ctx.Err()
+		}
+	}
+}
+
 // Lines gives what is typed, line by line; the channel is closed at the end of in, and no more comes once ctx is done.
 // A read cannot be interrupted: one that is under way then is left behind, with its goroutine.
 func Lines(ctx context.Context, in io.Reader) <-chan string {

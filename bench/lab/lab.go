@@ -8,7 +8,6 @@
 package lab
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -19,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 // Folder is where the labs lie, from the root of the repository.
@@ -152,9 +151,7 @@ func read(file string) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{}
-	decoder := yaml.NewDecoder(bytes.NewReader(b))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(l); err != nil {
+	if err := harness.DecodeYAML(b, l); err != nil {
 		return nil, err
 	}
 	l.Unit, l.CPUs, l.Worth.Stage = cmp.Or(l.Unit, "ns/op"), cmp.Or(l.CPUs, 1), cmp.Or(l.Worth.Stage, "stage5")

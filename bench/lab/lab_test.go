@@ -116,6 +116,7 @@ func TestExperiment(t *testing.T) {
 
 // A way can be a build of its own: with flags or variables, or with a profile of a case.
 func TestBuilds(t *testing.T) {
+	testenv.Slow(t)
 	definition := strings.Replace(little, "text: f}]", "text: f}, {name: flag, text: n, build: -tags=other}, "+
 		"{name: variable, text: v, build: GOFLAGS=-tags=other}, "+
 		"{name: nowhere, text: w, build: -tags=broken, experiment: true}]", 1)

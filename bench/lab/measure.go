@@ -177,7 +177,7 @@ func (l *Lab) Measure(ctx context.Context, root string, o Options) (*Result, err
 			figures, err := b.one(ctx, i, each)
 			if err != nil {
 				if ctx.Err() != nil && rounds > 0 {
-					return b.result(items, measured, rounds, each, began), ctx.Err()
+					return b.result(measured, rounds, each, began), ctx.Err()
 				}
 				return nil, err
 			}
@@ -185,7 +185,7 @@ func (l *Lab) Measure(ctx context.Context, root string, o Options) (*Result, err
 		}
 		rounds++
 	}
-	return b.result(items, measured, rounds, each, began), nil
+	return b.result(measured, rounds, each, began), nil
 }
 
 // item is a sub-benchmark, in one of its turns of a round.
@@ -425,7 +425,7 @@ func parse(output string) map[string]map[string]float64 {
 }
 
 // result puts the rounds together.
-func (b *bench) result(items []item, measured map[item]*series, rounds int, each time.Duration, began time.Time) *Result {
+func (b *bench) result(measured map[item]*series, rounds int, each time.Duration, began time.Time) *Result {
 	r := &Result{
 		Schema: Schema, Version: Version, Lab: b.lab.Name, Unit: b.lab.Unit, Created: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
 		Each: each.Seconds(), Rounds: rounds, Machine: run.Machine(),

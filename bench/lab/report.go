@@ -49,27 +49,12 @@ func (l *Lab) Introduce(out io.Writer) {
 // Ask asks for a guess. It returns the number of the choice, -1 for none at all: the end of the
 // input. Its other error is that of ctx.
 func (l *Lab) Ask(ctx context.Context, in io.Reader, out io.Writer) (int, error) {
-	say(out, "", "Your guess: "+l.Guess.Question)
+	say(out, "", l.Guess.Question)
 	for i, c := range l.Guess.Choices {
 		say(out, fmt.Sprintf("%3d  ", i+1), c.Text)
 	}
-	lines := console.Lines(ctx, in)
-	for {
-		fmt.Fprintf(out, "1 to %d: ", len(l.Guess.Choices))
-		select {
-		case line, ok := <-lines:
-			if !ok {
-				fmt.Fprintln(out, "no guess")
-				return -1, nil
-			}
-			if n, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && n >= 1 && n <= len(l.Guess.Choices) {
-				return n - 1, nil
-			}
-		case <-ctx.Done():
-			fmt.Fprintln(out)
-			return -1, ctx.Err()
-		}
-	}
+	n, err := console.Choose(ctx, console.Lines(ctx, in), out, "Your guess", len(l.Guess.Choices))
+	return n - 1, err
 }
 
 // Report prints what a lab gave, and how good the guess was; guess is -1 for none.

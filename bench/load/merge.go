@@ -16,14 +16,11 @@ func Merge(results []Result) (Result, error) {
 	if len(results) == 0 {
 		return Result{}, errors.New("no results to merge")
 	}
-	out := results[0]
-	out.Errors, out.ConnectErrors = map[string]uint64{}, map[string]uint64{}
-	out.Threads, out.Connections, out.Idle, out.Sources, out.Rate = 0, 0, 0, 0, 0
-	out.Established, out.Answered, out.Reconnects, out.StaleDates, out.Undated, out.SentLate, out.WokeLate = 0, 0, 0, 0, 0, 0, 0
-	out.Seconds, out.Elapsed, out.Requests, out.Late, out.Unsent, out.RequestsPerSecond, out.BytesRead = 0, 0, 0, 0, 0, 0, 0
-	out.ClientReads, out.ClientWrites, out.ClientWaits, out.ClientCPUNanos = 0, 0, 0, 0
-	out.ServerCPUNanos, out.ServerCPUNanosPerRequest, out.ClientCPUNanosPerRequest = 0, 0, 0
-	out.Overlap = overlap(results)
+	first := results[0]
+	out := Result{
+		Target: first.Target, Workload: first.Workload, Pipeline: first.Pipeline, Began: first.Began, Overlap: overlap(results),
+		Errors: map[string]uint64{}, ConnectErrors: map[string]uint64{},
+	}
 	all := NewHistogram()
 	for i, r := range results {
 		if r.Workload != out.Workload || r.Pipeline != out.Pipeline {

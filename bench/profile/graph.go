@@ -331,8 +331,7 @@ func frameLabel(name string) string {
 	if call, ok := strings.CutPrefix(name, inKernel); ok {
 		return call
 	}
-	name = strings.TrimPrefix(name[strings.LastIndexByte(name, '/')+1:], "main.")
-	return strings.NewReplacer("(*", "", ")", "").Replace(name)
+	return plainName(name)
 }
 
 // SVG draws the graph as a picture that stands alone: what can be seen before one zooms in.

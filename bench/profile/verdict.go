@@ -50,7 +50,7 @@ func (x *experiment) measure(ctx context.Context, b *run.Bench) (d *results.Docu
 		if r.Metric != results.RequestsPerSecond {
 			continue
 		}
-		cpu := find(d.Ratios, r.Head, r.Base, r.Workload, results.ServerCPU)
+		cpu, _ := d.Compared(r.Head, r.Base, r.Workload, results.ServerCPU)
 		x.row("%-9s %-27s %-19s %s", r.Workload, r.Head+" / "+x.shortBase(r.Base), r.Ratio.Format(), cpu.Ratio.Format())
 	}
 	fmt.Fprintln(x.out)
@@ -93,15 +93,6 @@ func (x *experiment) chain(b *run.Bench, w workload.Workload) {
 	}
 }
 
-func find(ratios []results.Ratio, head, base, workload string, metric results.Metric) results.Ratio {
-	for _, r := range ratios {
-		if r.Head == head && r.Base == base && r.Workload == workload && r.Metric == metric {
-			return r
-		}
-	}
-	return results.Ratio{}
-}
-
 // effect says what a ratio of CPU time or of throughput means for the change.
 type effect string
 
@@ -129,8 +120,8 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 	}
 	var throughput, cpu results.Ratio // of the first workload, which is the one that the turn is about
 	for i, w := range workloads {
-		s := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.RequestsPerSecond)
-		c := find(d.Ratios, x.changed.Name, x.base.Name, w.Name, results.ServerCPU)
+		s, _ := d.Compared(x.changed.Name, x.base.Name, w.Name, results.RequestsPerSecond)
+		c, _ := d.Compared(x.changed.Name, x.base.Name, w.Name, results.ServerCPU)
 		lines = append(lines, fmt.Sprintf("%s: requests per second: %s; server CPU: %s", w.Name, judgeRatio(s), judgeRatio(c)))
 		if i == 0 {
 			throughput, cpu = s, c
@@ -154,7 +145,8 @@ func (x *experiment) verdict(d *results.Document, workloads []workload.Workload)
 // throughput does.
 func (x *experiment) verdictOfParts(d *results.Document, w workload.Workload) (lines []string) {
 	cpu := func(head string) results.Ratio {
-		return find(d.Ratios, head, x.changed.Name, w.Name, results.ServerCPU)
+		r, _ := d.Compared(head, x.changed.Name, w.Name, results.ServerCPU)
+		return r
 	}
 	lines = append(lines, "Server CPU time per request, against the stage without any of them:")
 	alone, product := 0, 1.0

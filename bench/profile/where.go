@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
@@ -413,27 +412,11 @@ func ask(ctx context.Context, in io.Reader, out io.Writer, servers []run.Server,
 	guesses := map[string]category{}
 	lines := console.Lines(ctx, in)
 	for _, name := range asked {
-		for {
-			fmt.Fprintf(out, "The largest part of %s (1 to %d): ", name, categories)
-			var line string
-			var ok bool
-			select {
-			case line, ok = <-lines:
-			case <-ctx.Done():
-				fmt.Fprintln(out)
-				return nil, ctx.Err()
-			}
-			if !ok {
-				fmt.Fprintln(out, "no guess")
-				return guesses, nil
-			}
-			text := strings.TrimSpace(line)
-			if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= categories {
-				guesses[name] = category(n - 1)
-				break
-			}
-			fmt.Fprintf(out, "%q is no number from 1 to %d.\n", text, categories)
+		n, err := console.Choose(ctx, lines, out, "The largest part of "+name, categories)
+		if n == 0 {
+			return guesses, err
 		}
+		guesses[name] = category(n - 1)
 	}
 	return guesses, nil
 }

@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
@@ -74,9 +71,7 @@ func readTurns(root string) ([]wrongTurn, error) {
 			return nil, err
 		}
 		var t wrongTurn
-		decoder := yaml.NewDecoder(bytes.NewReader(b))
-		decoder.KnownFields(true)
-		if err := decoder.Decode(&t); err != nil {
+		if err := harness.DecodeYAML(b, &t); err != nil {
 			return nil, fmt.Errorf("wrong turn %s: %w", name, err)
 		}
 		out = append(out, t)

@@ -243,6 +243,16 @@ func (d *Document) Find(kind Kind, head string) (Ratio, bool) {
 	return Ratio{}, false
 }
 
+// Compared finds the ratio of head to base on a workload by a metric; ok is false when there is none.
+func (d *Document) Compared(head, base, workload string, metric Metric) (Ratio, bool) {
+	for _, r := range d.Ratios {
+		if r.Head == head && r.Base == base && r.Workload == workload && r.Metric == metric {
+			return r, true
+		}
+	}
+	return Ratio{}, false
+}
+
 // failures adds up all errors, as lines for the notes.
 func (d *Document) failures() (lines []string) {
 	for _, r := range d.Rows {

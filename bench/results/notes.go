@@ -198,15 +198,13 @@ func (d *Document) Against(old *Document) {
 	for _, now := range d.Ratios {
 		// A ratio can be there as a step and as a target; it is one all the same.
 		key := fmt.Sprint(now.Workload, now.Metric, now.Head, now.Base)
-		i := slices.IndexFunc(old.Ratios, func(r Ratio) bool {
-			return r.Workload == now.Workload && r.Metric == now.Metric && r.Head == now.Head && r.Base == now.Base
-		})
-		if i < 0 || seen[key] || !now.Ratio.Bounded() || !old.Ratios[i].Ratio.Bounded() || old.Ratios[i].Ratio.Median == 0 || now.Kind == Noise {
+		then, ok := old.Compared(now.Head, now.Base, now.Workload, now.Metric)
+		before := then.Ratio
+		if !ok || seen[key] || !now.Ratio.Bounded() || !before.Bounded() || before.Median == 0 || now.Kind == Noise {
 			continue
 		}
 		seen[key] = true
 		compared++
-		before := old.Ratios[i].Ratio
 		change := math.Abs(now.Ratio.Median/before.Median - 1)
 		largest = max(largest, change)
 		if change <= agreement {

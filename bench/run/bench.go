@@ -286,7 +286,7 @@ func (b *Bench) expected(items []Item) (all time.Duration) {
 	for _, item := range items {
 		measured := b.duration(item.Workload)
 		if cmp.Or(item.Generator, b.Generator) == Wrk {
-			measured = wholeSeconds(b.Duration)
+			measured = WholeSeconds(b.Duration)
 		}
 		all += b.Warmup + measured + startAndStop + time.Duration(item.Workload.Total())*connect
 	}

@@ -112,11 +112,7 @@ func readCPUs(cpus []int) (sum cpuTicks, err error) {
 func readCores(cpus []int) cores {
 	found := cores{}
 	for _, cpu := range cpus {
-		b, err := os.ReadFile(fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpuFolder, cpu))
-		if err != nil {
-			continue
-		}
-		first, _, _ := strings.Cut(strings.TrimSpace(string(b)), ",") // "0,4" or "0-1"
+		first, _, _ := strings.Cut(says(fmt.Sprintf("%s/cpu%d/topology/thread_siblings_list", cpuFolder, cpu)), ",") // "0,4" or "0-1"
 		first, _, _ = strings.Cut(first, "-")
 		if core, err := strconv.Atoi(first); err == nil {
 			found[cpu] = core
@@ -189,10 +185,9 @@ func describe(m *results.Machine) {
 			m.Virtual = "virtual machine"
 		}
 	}
-	vendor, _ := os.ReadFile("/sys/class/dmi/id/sys_vendor")
-	product, _ := os.ReadFile("/sys/class/dmi/id/product_name")
-	if text := strings.TrimSpace(string(vendor) + " " + string(product)); m.Virtual != "" && text != "" {
-		m.Virtual += " (" + strings.Join(strings.Fields(text), " ") + ")"
+	made := strings.TrimSpace(says("/sys/class/dmi/id/sys_vendor") + " " + says("/sys/class/dmi/id/product_name"))
+	if m.Virtual != "" && made != "" {
+		m.Virtual += " (" + made + ")"
 	}
 	if _, err := os.Stat("/.dockerenv"); err == nil {
 		m.Virtual = strings.TrimPrefix(m.Virtual+", container", ", ")
@@ -216,9 +211,8 @@ const cpuFolder = "/sys/devices/system/cpu"
 func megahertz(cpus []int) float64 {
 	sum := 0.0
 	for _, cpu := range cpus {
-		b, err := os.ReadFile(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_cur_freq", cpuFolder, cpu))
-		kilohertz, parseErr := strconv.ParseFloat(strings.TrimSpace(string(b)), 64)
-		if err != nil || parseErr != nil {
+		kilohertz, err := strconv.ParseFloat(says(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_cur_freq", cpuFolder, cpu)), 64)
+		if err != nil {
 			return 0
 		}
 		sum += kilohertz / 1000
@@ -230,8 +224,7 @@ func megahertz(cpus []int) float64 {
 func governor(cpus []int) string {
 	var all []string
 	for _, cpu := range cpus {
-		b, _ := os.ReadFile(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_governor", cpuFolder, cpu))
-		if text := strings.TrimSpace(string(b)); text != "" && !slices.Contains(all, text) {
+		if text := says(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_governor", cpuFolder, cpu)); text != "" && !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
@@ -244,10 +237,7 @@ func onBattery(folder string) bool {
 	battery, mains := false, false
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
-		read := func(name string) string {
-			b, _ := os.ReadFile(filepath.Join(folder, e.Name(), name))
-			return strings.TrimSpace(string(b))
-		}
+		read := func(name string) string { return says(filepath.Join(folder, e.Name(), name)) }
 		switch read("type") {
 		case "Battery":
 			battery = battery || read("status") == "Discharging"
@@ -262,11 +252,10 @@ const powerFolder = "/sys/class/power_supply"
 
 // mitigations names the weaknesses of this CPU against which the kernel does something.
 func mitigations() (out []string) {
-	const folder = "/sys/devices/system/cpu/vulnerabilities"
+	const folder = cpuFolder + "/vulnerabilities"
 	entries, _ := os.ReadDir(folder)
 	for _, e := range entries {
-		b, _ := os.ReadFile(folder + "/" + e.Name())
-		if text := strings.TrimSpace(string(b)); text != "" && text != "Not affected" {
+		if text := says(folder + "/" + e.Name()); text != "" && text != "Not affected" {
 			out = append(out, e.Name()+": "+text)
 		}
 	}
@@ -275,8 +264,7 @@ func mitigations() (out []string) {
 
 // loadAverage is the number of threads that wanted to run in the last minute.
 func loadAverage() float64 {
-	b, _ := os.ReadFile("/proc/loadavg")
-	first, _, _ := strings.Cut(string(b), " ")
+	first, _, _ := strings.Cut(says("/proc/loadavg"), " ")
 	v, _ := strconv.ParseFloat(first, 64)
 	return v
 }
@@ -285,7 +273,6 @@ func loadAverage() float64 {
 // switch between them: it does on CPUs without a tick, see "full dynticks" in
 // the kernel's documentation. Else both are estimated from timer ticks.
 func accounted() bool {
-	b, err := os.ReadFile("/sys/devices/system/cpu/nohz_full")
-	text := strings.TrimSpace(string(b))
-	return err == nil && text != "" && text != "(null)"
+	text := says(cpuFolder + "/nohz_full")
+	return text != "" && text != "(null)"
 }

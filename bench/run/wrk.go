@@ -39,8 +39,8 @@ func WrkCan(w workload.Workload) error {
 	return nil
 }
 
-// wholeSeconds is how long wrk measures when asked for d: it knows nothing shorter than a second.
-func wholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Round(time.Second)) }
+// WholeSeconds is how long wrk measures when asked for d: it knows nothing shorter than a second.
+func WholeSeconds(d time.Duration) time.Duration { return max(time.Second, d.Round(time.Second)) }
 
 // wrkScript sends prebuilt bytes as they stand, and prints what was measured as
 // JSON behind wrk's own text. Setting wrk.request, not a function of the name
@@ -124,7 +124,7 @@ func (b *Bench) runWrk(ctx context.Context, s *harness.Server, w workload.Worklo
 	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return result, err
 	}
-	seconds := int(wholeSeconds(b.Duration).Seconds())
+	seconds := int(WholeSeconds(b.Duration).Seconds())
 	threads := b.loadThreads(w)
 	server, err := load.CPUOf(s.PID())
 	if err != nil {

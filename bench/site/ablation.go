@@ -1,7 +1,6 @@
 package site
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
@@ -78,9 +75,7 @@ func readYAML(path string, to any) error {
 
 // decodeYAML reads text of the file at path, which has no fields but those of to.
 func decodeYAML(path string, text []byte, to any) error {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(to); err != nil {
+	if err := harness.DecodeYAML(text, to); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil

@@ -6,12 +6,15 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,16 +24,37 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
-// writtenSite builds the site into a folder of its own.
+// builtSite is the site, built once for all tests that only look at it.
+var builtSite = sync.OnceValues(func() (*Site, error) { return Build(root) })
+
+// siteFolder is where writtenSite has written it; "" before.
+var siteFolder string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if theChromium != nil {
+		theChromium.close()
+	}
+	if siteFolder != "" {
+		_ = os.RemoveAll(siteFolder)
+	}
+	os.Exit(code)
+}
+
+// writtenSite is the folder of the site, which is all tests', and its pages.
 func writtenSite(t *testing.T) (folder string, pages []string) {
-	site, err := Build(root)
+	site, err := builtSite()
 	require.NoError(t, err)
-	folder = t.TempDir()
-	require.NoError(t, site.Write(folder))
+	if siteFolder == "" {
+		folder, err := os.MkdirTemp("", "site")
+		require.NoError(t, err)
+		siteFolder = folder
+		require.NoError(t, site.Write(folder))
+	}
 	for _, p := range site.pages {
 		pages = append(pages, p.out)
 	}
-	return folder, pages
+	return siteFolder, pages
 }
 
 // TestPagesInBrowser opens every page as a file, wide and at a phone's width,
@@ -43,12 +67,24 @@ func TestPagesInBrowser(t *testing.T) {
 	}
 	home := (&url.URL{Scheme: "file", Path: folder}).String()
 
-	for _, size := range []struct {
+	// In the short form each page has one of the sizes, by the seed, and two have all.
+	seed := rand.Uint64()
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("SEED=%d draws the same sizes again", seed)
+	first := rand.New(rand.NewPCG(seed, 0)).Perm(len(pages))
+	for i, size := range []struct {
 		width int
 		dark  bool
 	}{{1440, false}, {1024, true}, {390, false}} {
 		b.size(size.width, 850, size.dark)
-		for _, page := range pages {
+		for j, page := range pages {
+			if !testenv.SlowToo() && first[j]%3 != i && page != "index.html" && page != "2-conn-timer.html" {
+				continue
+			}
 			b.open(address(page))
 			if size.width == 1024 {
 				require.Empty(t, b.eval(smallText), "%s: letters of less than 10 px in a drawing", page)

@@ -19,13 +19,21 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
-// A browser is a headless Chromium, spoken to through the DevTools protocol over
-// a pair of pipes, which needs no library and no port.
-type browser struct {
-	t       *testing.T
-	out     io.Writer
-	in      chan message
+// chromium is a headless Chromium, spoken to through the DevTools protocol over
+// a pair of pipes, which needs no library and no port. There is one for all tests:
+// its start takes seconds of CPU.
+type chromium struct {
+	cmd     *exec.Cmd
+	profile string
+	out     io.WriteCloser
+	in      chan message // closed when it has ended
 	next    atomic.Int64
+}
+
+// A browser is a test's own in it: nothing of another test's, and one page at a time.
+type browser struct {
+	*chromium
+	t       *testing.T
 	session string
 
 	loaded   int      // pages that were loaded to their end
@@ -34,11 +42,12 @@ type browser struct {
 }
 
 type message struct {
-	ID     int64           `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
+	ID      int64           `json:"id"`
+	Session string          `json:"sessionId"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   *struct {
 		Message string `json:"message"`
 	} `json:"error"`
 }
@@ -52,34 +61,63 @@ func startBrowser(t *testing.T) *browser {
 		t.Skip("Chromium is driven through inherited pipes, which this test does on Linux only")
 	}
 	path := testenv.Browser(t)
-	profile, err := os.MkdirTemp("", "browser")
-	require.NoError(t, err)
+	if theChromium == nil {
+		var err error
+		theChromium, err = startChromium(path)
+		require.NoError(t, err)
+	}
+	b := &browser{chromium: theChromium, t: t}
+	var own struct {
+		ID string `json:"browserContextId"`
+	}
+	b.call("Target.createBrowserContext", nil, &own)
+	var target struct {
+		ID string `json:"targetId"`
+	}
+	b.call("Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": own.ID}, &target)
+	var attached struct {
+		Session string `json:"sessionId"`
+	}
+	b.call("Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached)
 	t.Cleanup(func() {
-		// Helper processes of the browser outlive it for a moment, and write there.
-		for range 100 {
-			if os.RemoveAll(profile) == nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		b.t, b.session = t, ""
+		b.call("Target.disposeBrowserContext", map[string]any{"browserContextId": own.ID}, nil)
 	})
+	b.session = attached.Session
+	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
+		b.call(domain+".enable", nil, nil)
+	}
+	return b
+}
+
+var theChromium *chromium // nil: not started
+
+func startChromium(path string) (c *chromium, err error) {
+	c = &chromium{in: make(chan message, 4096)}
+	if c.profile, err = os.MkdirTemp("", "browser"); err != nil {
+		return nil, err
+	}
 	toRead, toWrite, err := os.Pipe()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	fromRead, fromWrite, err := os.Pipe()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), path, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	if err != nil {
+		return nil, err
+	}
+	c.out = toWrite
+	c.cmd = exec.Command(path, "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-		"--hide-scrollbars", "--force-device-scale-factor=1", "--user-data-dir="+profile, "about:blank")
-	cmd.ExtraFiles = []*os.File{toRead, fromWrite}
-	cmd.WaitDelay = 5 * time.Second
-	require.NoError(t, cmd.Start())
+		"--hide-scrollbars", "--force-device-scale-factor=1", "--user-data-dir="+c.profile, "about:blank")
+	c.cmd.ExtraFiles = []*os.File{toRead, fromWrite}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
 	toRead.Close()
 	fromWrite.Close()
-	b := &browser{t: t, out: toWrite, in: make(chan message, 4096)}
-	ended := make(chan struct{})
 	go func() {
-		defer close(ended)
-		defer close(b.in)
+		defer close(c.in)
+		defer fromRead.Close()
 		scanner := bufio.NewScanner(fromRead)
 		scanner.Buffer(nil, 64<<20)
 		scanner.Split(func(data []byte, end bool) (int, []byte, error) {
@@ -91,34 +129,26 @@ func startBrowser(t *testing.T) *browser {
 		for scanner.Scan() {
 			var m message
 			if json.Unmarshal(scanner.Bytes(), &m) == nil {
-				b.in <- m
+				c.in <- m
 			}
 		}
 	}()
-	t.Cleanup(func() {
-		fmt.Fprint(toWrite, `{"id":1000000,"method":"Browser.close"}`+"\x00")
-		toWrite.Close()
-		go func() {
-			for range b.in { // what nobody waits for any more
-			}
-		}()
-		<-ended
-		_ = cmd.Wait()
-		fromRead.Close()
-	})
-	var target struct {
-		ID string `json:"targetId"`
+	return c, nil
+}
+
+// close ends it. Without its pipe it ends by itself too.
+func (c *chromium) close() {
+	fmt.Fprint(c.out, `{"id":1000000,"method":"Browser.close"}`+"\x00")
+	c.out.Close()
+	for range c.in { // what nobody waits for any more
 	}
-	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
-	var attached struct {
-		Session string `json:"sessionId"`
+	_ = c.cmd.Wait()
+	for range 100 { // helper processes outlive it for a moment, and write there
+		if os.RemoveAll(c.profile) == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
-	b.call("Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached)
-	b.session = attached.Session
-	for _, domain := range []string{"Page", "Runtime", "Network", "Log"} {
-		b.call(domain+".enable", nil, nil)
-	}
-	return b
 }
 
 // call makes a request of the protocol and waits for its answer.
@@ -152,6 +182,9 @@ func (b *browser) until(wanted func(message) bool) message {
 		select {
 		case m, ok := <-b.in:
 			require.True(b.t, ok, "the browser has ended")
+			if m.Session != b.session {
+				continue // an event of a test that is over
+			}
 			b.note(m)
 			if wanted(m) {
 				return m

@@ -275,10 +275,8 @@ func (r *dataFiles) ratio(workload, head, base, metric string) (results.Ratio, s
 	if wanted.Metric == "" {
 		return results.Ratio{}, "", fmt.Errorf("there is no ratio of %q", metric)
 	}
-	for _, x := range d.Ratios {
-		if x.Workload == wanted.Workload && x.Metric == wanted.Metric && x.Head == wanted.Head && x.Base == wanted.Base {
-			return x, file, nil
-		}
+	if x, ok := d.Compared(wanted.Head, wanted.Base, workload, wanted.Metric); ok {
+		return x, file, nil
 	}
 	wanted = d.Compare(wanted)
 	if !wanted.Ratio.Measured() {

@@ -25,7 +25,7 @@ import (
 const root = "../.."
 
 func TestBuild(t *testing.T) {
-	site, err := Build(root)
+	site, err := builtSite()
 	require.NoError(t, err)
 	again, err := Build(root)
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestRunBlocks(t *testing.T) {
 
 // Search finds code and tables by what stands in them, and a term of the glossary where it is explained.
 func TestSearchIndex(t *testing.T) {
-	site, err := Build(root)
+	site, err := builtSite()
 	require.NoError(t, err)
 	var index []struct{ P, U, H, T string }
 	script := strings.TrimSuffix(strings.TrimPrefix(string(site.Files["search.js"]), "window.searchIndex = "), ";\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -139,7 +140,7 @@ func (w *Workshop) doubts(ctx context.Context, s submission, run bool) (remarks 
 		doubt("%v", err)
 		return remarks
 	}
-	own, start, err := s.apply(e, copied)
+	own, start, err := s.apply(copied)
 	if err != nil {
 		doubt("its diff does not fit the start: %v", err)
 		return remarks
@@ -156,7 +157,7 @@ func (w *Workshop) doubts(ctx context.Context, s submission, run bool) (remarks 
 var commitName = regexp.MustCompile(`^[0-9a-f]{40,64}$`)
 
 // apply makes the code of a hand-in, in a copy of its commit. Nothing of it is run.
-func (s submission) apply(e *Exercise, copied string) (own, start files, err error) {
+func (s submission) apply(copied string) (own, start files, err error) {
 	there, err := exercise(copied, s.Exercise)
 	if err != nil {
 		return nil, nil, err
@@ -348,7 +349,7 @@ func classroomSVG(all []handedIn) string {
 	fmt.Fprintf(&b, "\n<title>What a class has solved</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n")
 	for i, row := range rows {
 		y := 20 + i*high
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" fill="#1f2328">%s</text>`+"\n", left-10, y+16, escape(row.exercise))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" fill="#1f2328">%s</text>`+"\n", left-10, y+16, html.EscapeString(row.exercise))
 		x := left
 		for _, part := range []struct {
 			n      int
@@ -370,8 +371,4 @@ func classroomSVG(all []handedIn) string {
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
-}
-
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(text)
 }

@@ -11,10 +11,12 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // What check MEASURE=1 measures and prints, in rounds too short for their figures to mean anything.
 func TestCompareMeasures(t *testing.T) {
+	testenv.Slow(t)
 	root := testRoot(t)
 	e, err := exercise(root, "8")
 	require.NoError(t, err)

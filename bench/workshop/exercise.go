@@ -1,7 +1,6 @@
 package workshop
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -98,9 +95,7 @@ func readExercise(folder string) (*Exercise, error) {
 	if err != nil {
 		return nil, err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(e); err != nil {
+	if err := harness.DecodeYAML(text, e); err != nil {
 		return nil, fmt.Errorf("exercise.yaml: %w", err)
 	}
 	return e, e.valid()

@@ -25,7 +25,7 @@ func newOutput(w io.Writer) *output {
 		o.columns = min(o.columns, columns)
 	}
 	o.terminal = console.IsTerminal(w) && os.Getenv("TERM") != "dumb"
-	o.colour = o.terminal && os.Getenv("NO_COLOR") == ""
+	o.colour = console.Colour(w)
 	return o
 }
 

@@ -99,15 +99,6 @@ func (c *Conn) Do(request string) (*Response, error) {
 	return c.ReadResponse(strings.HasPrefix(request, "HEAD "))
 }
 
-// Hello sends GET / and wants its answer: the connection is open, and at the start of a request.
-func (c *Conn) Hello() error {
-	r, err := c.Do(HelloRequest)
-	if err == nil && (r.Status != 200 || string(r.Body) != HelloBody) {
-		err = fmt.Errorf("want a 200 with %q, got %q with %s", HelloBody, r.StatusLine, clip(r.Body))
-	}
-	return err
-}
-
 // ReadEnd wants the connection to end with nothing more on it, and not by a reset.
 func (c *Conn) ReadEnd() error {
 	c.TCP.SetReadDeadline(time.Now().Add(c.Timeout))
@@ -210,7 +201,7 @@ func (e *ResponseError) Error() string {
 		text += ": " + e.Err.Error()
 	}
 	if len(e.Got) > 0 {
-		text += "; what came: " + clip(e.Got)
+		text += "; what came: " + Clip(e.Got)
 	}
 	return text
 }
@@ -332,8 +323,8 @@ func (r *responseReader) line(what string) (string, error) {
 	return string(line), nil
 }
 
-// clip quotes the beginning of b, for messages.
-func clip(b []byte) string {
+// Clip quotes the beginning of b, for messages.
+func Clip(b []byte) string {
 	const most = 120
 	if len(b) > most {
 		return fmt.Sprintf("%q… (%d bytes)", b[:most], len(b))

@@ -49,7 +49,7 @@ type Ready struct {
 func ParseReady(line string) (r Ready, err error) {
 	words := strings.Fields(line)
 	if len(words) == 0 || words[0] != "ready" {
-		return r, fmt.Errorf("no ready line: %s", clip([]byte(line)))
+		return r, fmt.Errorf("no ready line: %s", Clip([]byte(line)))
 	}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
@@ -219,7 +219,7 @@ func (s *Server) get(ctx context.Context, path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("it was cut short after %d bytes: %w", len(body), err)
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: %s", answer.Status, clip(bytes.TrimSpace(body)))
+		return nil, fmt.Errorf("%s: %s", answer.Status, Clip(bytes.TrimSpace(body)))
 	}
 	return body, nil
 }

@@ -91,7 +91,8 @@ func TestServer(t *testing.T) {
 	c := dial(t, s)
 	const requests = 100
 	for range requests {
-		require.NoError(t, c.Hello())
+		_, err := c.Do(HelloRequest)
+		require.NoError(t, err)
 	}
 	after, err := s.AwaitRequests(t.Context(), before.Total.Requests+requests)
 	require.NoError(t, err)
@@ -214,10 +215,11 @@ func TestServerThatDoesNotStop(t *testing.T) {
 func TestPause(t *testing.T) {
 	s := startServer(t, ServerCommand{})
 	c := dial(t, s)
-	require.NoError(t, c.Hello())
+	_, err := c.Do(HelloRequest)
+	require.NoError(t, err)
 	require.NoError(t, s.Pause())
 	c.Timeout = 50 * time.Millisecond
-	err := c.Hello()
+	_, err = c.Do(HelloRequest)
 	require.True(t, TimedOut(err), "%v", err)
 	require.ErrorContains(t, err, "nothing more for 50ms")
 	require.NoError(t, s.Resume())

@@ -59,15 +59,20 @@ type Edit struct {
 
 // ParseVariant reads a variant from YAML and refuses fields that there are not.
 func ParseVariant(text []byte) (v Variant, err error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&v); err != nil {
+	if err := DecodeYAML(text, &v); err != nil {
 		return v, fmt.Errorf("variant: %w", err)
 	}
 	if v.Stage == "" {
 		return v, errors.New("a variant needs a stage")
 	}
 	return v, nil
+}
+
+// DecodeYAML reads text into to, and refuses fields that to does not have.
+func DecodeYAML(text []byte, to any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	return decoder.Decode(to)
 }
 
 // Summit is the variant of bench/variants/summit.yaml: the last stage with the references of those exercises that make it

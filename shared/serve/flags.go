@@ -43,7 +43,7 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.SetOutput(io.Discard) // Run prints what there is to say
 
 	f.address(&o.Addr, "addr", "127.0.0.1:8080", "listens here; 0: any port")
-	f.number(&o.Workers, "workers", 0, 0, maxWorkers, "threads that serve; 0: one for each CPU")
+	f.number(&o.Workers, "workers", 0, maxWorkers, "threads that serve; 0: one for each CPU")
 	f.duration(&o.IdleTimeout, "idle-timeout", time.Minute, "how long a connection may rest between requests")
 	f.duration(&o.HeadTimeout, "head-timeout", 10*time.Second, "for a head, first byte to last")
 	f.duration(&o.BodyTimeout, "body-timeout", 10*time.Second, "between two bytes of a body")
@@ -53,12 +53,12 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.duration(&o.LingerTimeout, "linger-timeout", time.Second, "for a client to close after the last answer")
 	f.graceDuration(&o.Grace, "grace", 5*time.Second, "for a graceful stop, then all is closed")
 	f.bytes(&o.MaxBody, "max-body", 1<<20, maxBodyLimit, "most bytes of a request's body")
-	f.number(&o.MaxConns, "max-conns", 0, 0, math.MaxInt32, "most open connections; 0: no limit")
-	f.number(&o.maxFiles, "max-files", 0, minFiles, math.MaxInt32, "most open files; 0: as the hard limit allows")
+	f.number(&o.MaxConns, "max-conns", 0, math.MaxInt32, "most open connections; 0: no limit")
+	f.number(&o.maxFiles, "max-files", minFiles, math.MaxInt32, "most open files; 0: as the hard limit allows")
 	f.flag(&o.Acceptor, "acceptor", "one acceptor hands connections to the loops")
 	f.flag(&o.Overlap, "overlap", "shares the port with an older process")
 	f.flag(&o.Pin, "pin", "binds each loop to a CPU")
-	f.number(&o.gomaxprocs, "gomaxprocs", 0, 0, maxWorkers+2, "threads that run Go code; 0: by the workers")
+	f.number(&o.gomaxprocs, "gomaxprocs", 0, maxWorkers+2, "threads that run Go code; 0: by the workers")
 	f.bytes(&o.minHeap, "min-heap", usualMinHeap, maxMinHeap, "no garbage collection below; 0: 4 MiB")
 	f.admin(&o.Admin, "admin", "profiles and counters; :port is on loopback")
 	f.folder(&o.Static, "static", "serves a folder under /static/")
@@ -113,14 +113,13 @@ func (f *flags) flag(p *bool, name, usage string) {
 	f.BoolVar(p, name, false, usage)
 }
 
-// number is a whole number from least to most, or 0 if that is the default.
-func (f *flags) number(p *int, name string, preset, least, most int, usage string) {
-	*p = preset
+// number is a whole number from least to most, or 0 as long as it is not given.
+func (f *flags) number(p *int, name string, least, most int, usage string) {
 	f.add(name, "n", usage, value{
 		get: func() string { return strconv.Itoa(*p) },
 		set: func(text string) error {
 			n, err := strconv.Atoi(text)
-			if err != nil || n > most || n < least && (n != 0 || preset != 0) {
+			if err != nil || n > most || n < least && n != 0 {
 				return fmt.Errorf("want a whole number from %d to %d", least, most)
 			}
 			*p = n

@@ -147,7 +147,7 @@ func standardError(status int) Expected {
 // Check holds an answer to what was expected; nil means that they agree.
 func (e Expected) Check(a *Answer) error {
 	if a.Status != e.Status {
-		return fmt.Errorf("status %d, want %d (body %s)", a.Status, e.Status, clip(a.Body))
+		return fmt.Errorf("status %d, want %d (body %s)", a.Status, e.Status, harness.Clip(a.Body))
 	}
 	if e.Status < 200 {
 		return nil
@@ -165,19 +165,10 @@ func (e Expected) Check(a *Answer) error {
 		length = 0
 	}
 	if got := max(a.Length, 0); got != int64(length) {
-		return fmt.Errorf("a %d of %d bytes %s, want %d bytes", a.Status, got, clip(a.Body), length)
+		return fmt.Errorf("a %d of %d bytes %s, want %d bytes", a.Status, got, harness.Clip(a.Body), length)
 	}
 	if !e.Bodiless && e.Length == 0 && string(a.Body) != e.Body {
-		return fmt.Errorf("body of the %d is %s, want %s", e.Status, clip(a.Body), clip([]byte(e.Body)))
+		return fmt.Errorf("body of the %d is %s, want %s", e.Status, harness.Clip(a.Body), harness.Clip([]byte(e.Body)))
 	}
 	return nil
-}
-
-// clip quotes the beginning of b, for messages.
-func clip(b []byte) string {
-	const most = 120
-	if len(b) > most {
-		return fmt.Sprintf("%q… (%d bytes)", b[:most], len(b))
-	}
-	return strconv.Quote(string(b))
 }

@@ -110,7 +110,7 @@ func goBodies(t T, p Program) {
 		"declared": func() io.Reader { return bytes.NewReader(body) },
 		"chunked":  func() io.Reader { return struct{ io.Reader }{bytes.NewReader(body)} }, // of unknown length
 	} {
-		for range 3 {
+		for range thorough(3, 1) {
 			request := newRequest(t, "POST", "http://"+s.Ready.Address+"/api/echo", reader())
 			request.Header.Set("Content-Type", "text/x-test")
 			answer, got := do(t, client, request)

@@ -115,7 +115,7 @@ func TestCheckCase(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
-			err := CheckCase(one.server.listen(t), one.c)
+			err := checkCase(one.server.listen(t), one.c, true)
 			if one.failure == "" {
 				require.NoError(t, err)
 			} else {

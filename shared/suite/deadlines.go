@@ -310,26 +310,22 @@ func writeTotalTimeout(t T, p Program) {
 // shutdown, no descriptor that waits for it to close too.
 func closeAtOnce(t T, p Program) {
 	s := p.Start(t, "-linger-timeout", "1h", "-idle-timeout", "1h")
-	last := func(e Expected) Expected {
-		e.Connection = "close"
-		return e
-	}
-	head := last(Hello())
+	head := closing(Hello())
 	head.Bodiless = true
 	const close = "Host: a\r\nConnection: close\r\n"
 	for name, one := range map[string]struct {
 		send    string
 		answers []Expected
 	}{
-		"close":                  {"GET / HTTP/1.1\r\n" + close + "\r\n", []Expected{last(Hello())}},
-		"HTTP/1.0":               {"GET / HTTP/1.0\r\n\r\n", []Expected{last(Hello())}},
+		"close":                  {"GET / HTTP/1.1\r\n" + close + "\r\n", []Expected{closing(Hello())}},
+		"HTTP/1.0":               {"GET / HTTP/1.0\r\n\r\n", []Expected{closing(Hello())}},
 		"head":                   {"HEAD / HTTP/1.1\r\n" + close + "\r\n", []Expected{head}},
-		"behind another":         {helloRequest + "GET / HTTP/1.1\r\n" + close + "\r\n", []Expected{Hello(), last(Hello())}},
-		"behind many":            {strings.Repeat(helloRequest, 200) + "GET / HTTP/1.0\r\n\r\n", append(repeated(Hello(), 200), last(Hello()))},
-		"with a body":            {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 3\r\n\r\nabc", []Expected{last(echoed("abc"))}},
-		"with a chunked body":    {"POST /api/echo HTTP/1.1\r\n" + close + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", []Expected{last(echoed("abc"))}},
-		"no such path":           {"GET /nowhere HTTP/1.1\r\n" + close + "\r\n", []Expected{last(standardError(404))}},
-		"more than sockets hold": {"GET /bytes/16777216 HTTP/1.1\r\n" + close + "\r\n", []Expected{last(someBytes(maxAnswerBody))}},
+		"behind another":         {helloRequest + "GET / HTTP/1.1\r\n" + close + "\r\n", []Expected{Hello(), closing(Hello())}},
+		"behind many":            {strings.Repeat(helloRequest, 200) + "GET / HTTP/1.0\r\n\r\n", append(repeated(Hello(), 200), closing(Hello()))},
+		"with a body":            {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 3\r\n\r\nabc", []Expected{closing(echoed("abc"))}},
+		"with a chunked body":    {"POST /api/echo HTTP/1.1\r\n" + close + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", []Expected{closing(echoed("abc"))}},
+		"no such path":           {"GET /nowhere HTTP/1.1\r\n" + close + "\r\n", []Expected{closing(standardError(404))}},
+		"more than sockets hold": {"GET /bytes/16777216 HTTP/1.1\r\n" + close + "\r\n", []Expected{closing(someBytes(maxAnswerBody))}},
 	} {
 		before := s.Counters(t).Total.Shutdowns
 		c := dial(t, s)
@@ -349,7 +345,7 @@ func closeAtOnce(t T, p Program) {
 		send   string
 		answer Expected
 	}{
-		"something behind it": {"GET / HTTP/1.1\r\n" + close + "\r\nG", last(Hello())},
+		"something behind it": {"GET / HTTP/1.1\r\n" + close + "\r\nG", closing(Hello())},
 		"a fault":             {"GET /% HTTP/1.1\r\n" + close + "\r\n", Refusal(400)},
 		"a fault of HTTP/1.0": {"GET /% HTTP/1.0\r\n\r\n", Refusal(400)},
 		"a body refused":      {"POST /api/echo HTTP/1.1\r\n" + close + "Content-Length: 10000000\r\n\r\n", Refusal(413)},
@@ -394,10 +390,8 @@ func lingeringClose(t T, p Program) {
 
 	// The same after an answer that closes because the client asked for it.
 	c = dial(t, s)
-	last := Hello()
-	last.Connection = "close"
-	c.send(t, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"+strings.Repeat("a", 200<<10))
-	c.expect(t, last)
+	c.send(t, lastHello+strings.Repeat("a", 200<<10))
+	c.expect(t, closing(Hello()))
 	c.expectEnd(t)
 
 	// Whoever has had the answer and closes is done with at once.

@@ -17,21 +17,26 @@ type step struct {
 	answers []Expected
 }
 
-var echoBody = strings.Repeat("0123456789abcdef", 1<<12)
+// steps are what clients do, made when the first is: each server of a test is this program, and needs none of it.
+var steps = sync.OnceValue(func() []step {
+	echoBody := strings.Repeat("0123456789abcdef", 1<<12)
+	return []step{
+		{helloRequest, []Expected{Hello()}},
+		{strings.Repeat(helloRequest, 16), repeated(Hello(), 16)},
+		{"GET /users/7 HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{user(7)}},
+		{"GET /bytes/65536 HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{someBytes(65536)}},
+		{"HEAD /bytes/65536 HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest, []Expected{
+			{Status: 200, Bodiless: true, Type: "application/octet-stream", Length: 65536}, Hello()}},
+		{"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{standardError(404)}},
+		{fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(echoBody), echoBody),
+			[]Expected{echoed(echoBody)}},
+		{fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", 1000, echoBody[:1000]) + helloRequest,
+			[]Expected{echoed(echoBody[:1000]), Hello()}},
+	}
+})
 
-var steps = []step{
-	{helloRequest, []Expected{Hello()}},
-	{strings.Repeat(helloRequest, 16), repeated(Hello(), 16)},
-	{"GET /users/7 HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{user(7)}},
-	{"GET /bytes/65536 HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{someBytes(65536)}},
-	{"HEAD /bytes/65536 HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest, []Expected{
-		{Status: 200, Bodiless: true, Type: "application/octet-stream", Length: 65536}, Hello()}},
-	{"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n", []Expected{standardError(404)}},
-	{fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(echoBody), echoBody),
-		[]Expected{echoed(echoBody)}},
-	{fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", 1000, echoBody[:1000]) + helloRequest,
-		[]Expected{echoed(echoBody[:1000]), Hello()}},
-}
+// oneOf draws one of these.
+func oneOf[E any](random *rand.Rand, all []E) E { return all[random.IntN(len(all))] }
 
 func (c *client) take(s step) error {
 	if err := c.Send(s.send); err != nil {
@@ -53,7 +58,7 @@ func visit(s *Server, random *rand.Rand, exchanges int) error {
 	}
 	defer c.Close()
 	for range 1 + random.IntN(exchanges) {
-		if err := c.take(steps[random.IntN(len(steps))]); err != nil {
+		if err := c.take(oneOf(random, steps())); err != nil {
 			return err
 		}
 	}

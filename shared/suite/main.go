@@ -23,8 +23,8 @@ const parallelTests = "8"
 
 // How much the tests do that could go on for ever; flags of the test binary, see [Main].
 var (
-	soakTime    = thorough(time.Second, time.Second/2)
-	churnTime   = thorough(2*time.Second, time.Second/2)
+	soakTime    = thorough(time.Second, time.Second/4)
+	churnTime   = thorough(2*time.Second, time.Second/4)
 	seed        uint64
 	connections = 500
 )

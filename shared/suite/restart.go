@@ -47,7 +47,7 @@ const inTime = 100 * time.Millisecond
 var someLoad = thorough[uint64](250, 50)
 
 // newcomersRest is how long each newcomer waits before the next: they are not to be all that the machine does.
-var newcomersRest = thorough(0, 2*time.Millisecond)
+var newcomersRest = thorough(0, 5*time.Millisecond)
 
 // newcomers connect, ask once and go, until stop. Whoever gets a byte gets a whole answer. It returns how many were
 // answered, and how many had their connection ended or reset before any byte though they had asked in time.

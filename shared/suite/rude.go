@@ -134,6 +134,16 @@ func neverRead(t T, p Program) {
 	nothingLeft(t, s, before)
 }
 
+// sendAgain sends text so many times, or until the connection ends. One string of all of it would
+// cost more than to send it.
+func (c *client) sendAgain(text string, times int) {
+	for range times {
+		if c.Send(text) != nil {
+			return
+		}
+	}
+}
+
 // awaitStuck waits until so many requests have been answered and nothing moves any more.
 func awaitStuck(t T, s *Server, requests uint64) harness.Reading {
 	t.Helper()
@@ -177,7 +187,7 @@ func heldForStuckClients(t T, p Program) {
 	for range clients {
 		c := dial(t, s)
 		open = append(open, c)
-		sending.Go(func() { c.Send(strings.Repeat(upload, 12)) })
+		sending.Go(func() { c.sendAgain(upload, 12) })
 	}
 	empty := now.Total
 	now = awaitStuck(t, s, empty.Requests+clients)
@@ -205,7 +215,7 @@ func largeUploadLetGo(t T, p Program) {
 	c := dial(t, s)
 	c.Timeout = 3 * patience // for a lot of bytes
 	body := strings.Repeat("0123456789abcdef", size/16)
-	require.NoError(t, exchangeOn(c, fmt.Appendf(nil, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, body), echoed(body)))
+	require.NoError(t, exchangeOn(c, append(fmt.Appendf(nil, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", size), body...), echoed(body)))
 	s.Await(t, "the buffers to be given back", func(r harness.Reading) bool { return r.Total.HeldBytes <= held+keptByLoops })
 	awaitHeap(t, s, before.heap+heapSlack)
 	c.hello(t)
@@ -288,25 +298,27 @@ func (c *client) readSteadily(long, interval time.Duration) (paused time.Duratio
 const large = "GET /bytes/5000000 HTTP/1.1\r\nHost: a\r\n\r\n"
 
 // requests are what the connections that come and go send, whole or in part.
-var requests = []string{
-	helloRequest,
-	strings.Repeat(helloRequest, 20),
-	lastHello,
-	large,
-	strings.Repeat(large, 3) + helloRequest,
-	"\r\n" + helloRequest,
-	"HEAD /bytes/70000 HTTP/1.1\r\nHost: a\r\n\r\n",
-	"GET /bytes/70000 HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest,
-	"GET /async-middleware/3 HTTP/1.1\r\nHost: a\r\n\r\n",
-	"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n",
-	"GET /% HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest,
-	"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + strings.Repeat("b", 100),
-	"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("b", 100_000) + helloRequest,
-	"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nabcde",
-	"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n" + strings.Repeat("b", 100_000),
-	"POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n" + helloRequest,
-	"POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n" + strings.Repeat("c", 0x8000) + "\r\n0\r\n\r\n",
-}
+var requests = sync.OnceValue(func() []string {
+	return []string{
+		helloRequest,
+		strings.Repeat(helloRequest, 20),
+		lastHello,
+		large,
+		strings.Repeat(large, 3) + helloRequest,
+		"\r\n" + helloRequest,
+		"HEAD /bytes/70000 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET /bytes/70000 HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest,
+		"GET /async-middleware/3 HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n",
+		"GET /% HTTP/1.1\r\nHost: a\r\n\r\n" + helloRequest,
+		"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + strings.Repeat("b", 100),
+		"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("b", 100_000) + helloRequest,
+		"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nabcde",
+		"POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n" + strings.Repeat("b", 100_000),
+		"POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n" + helloRequest,
+		"POST /api/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n8000\r\n" + strings.Repeat("c", 0x8000) + "\r\n0\r\n\r\n",
+	}
+})
 
 // Connections that come and go, and end at any point of an exchange in each way there is. At any time some hundred are open.
 func churn(t T, p Program) {
@@ -356,7 +368,7 @@ func (c *client) act(random *rand.Rand) {
 	// One that neither side gets further with is left alone.
 	c.Timeout = 50 * time.Millisecond
 	c.TCP.SetDeadline(time.Now().Add(c.Timeout))
-	text := requests[random.IntN(len(requests))]
+	text := oneOf(random, requests())
 	if random.IntN(2) == 0 {
 		text = text[:random.IntN(len(text)+1)]
 	}

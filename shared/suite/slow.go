@@ -90,7 +90,7 @@ func readTogether(t T, s *Server, lasting time.Duration, readers []slowReader) (
 		c.Timeout = lasting + 2*patience
 		c.TCP.SetReadDeadline(time.Now().Add(c.Timeout))
 		clients[i] = c
-		sending.Go(func() { c.Send(r.requests()) }) // the server stops reading when it cannot send
+		sending.Go(func() { c.sendAgain(r.request(), 32) }) // the server stops reading when it cannot send
 		reading.Go(func() { pauses[i], failures[i] = c.takeSlowly(r, lasting) })
 	}
 	reading.Wait()
@@ -106,13 +106,13 @@ func readTogether(t T, s *Server, lasting time.Duration, readers []slowReader) (
 	return slices.Max(pauses), errors.Join(append(failures, err)...)
 }
 
-// requests are for more than the client takes in the time, and than the sockets hold.
-func (r slowReader) requests() string {
+// request is one that, sent 32 times, is for more than the client takes in the time, and than the sockets hold.
+func (r slowReader) request() string {
 	if r.echoes {
 		const size = 1 << 20
-		return strings.Repeat(fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("e", size)), 32)
+		return fmt.Sprintf("POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("e", size))
 	}
-	return strings.Repeat(largest, 4)
+	return largest
 }
 
 // takeSlowly reads for so long, at an even rate: what one read was late, the next one is early. pause is how late one was.

@@ -26,7 +26,7 @@ with wrk, in turns, and compare the CPU time that each needs for a request.`,
 			if err != nil {
 				return err
 			}
-			j.Duration = wrkSeconds(j.Duration, cmd.Flags().Changed("duration")) // alike for both
+			j.Duration = run.WholeSeconds(j.Duration) // alike for both
 			if err := run.FindWrk(); err != nil {
 				return err
 			}

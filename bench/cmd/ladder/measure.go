@@ -98,7 +98,7 @@ func (h *measuring) bench(cmd *cobra.Command) (*run.Bench, error) {
 	case h.rate > 0 && h.generator == run.Wrk:
 		return nil, errors.New("wrk has no --rate: use the embedded generator")
 	case h.generator == run.Wrk:
-		h.duration = wrkSeconds(h.duration, changed("duration"))
+		h.duration = run.WholeSeconds(h.duration)
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -112,14 +112,6 @@ func (h *measuring) bench(cmd *cobra.Command) (*run.Bench, error) {
 		Workers: h.workers, Generator: h.generator, Command: own, Seed: h.seed, Rate: h.rate, NoRepeat: h.quick,
 	}
 	return b, nil
-}
-
-// wrkSeconds is a duration that wrk can do, which knows whole seconds only.
-func wrkSeconds(d time.Duration, wanted bool) time.Duration {
-	if !wanted {
-		return time.Second
-	}
-	return max(time.Second, d.Round(time.Second))
 }
 
 // checkout is where the sources are and where to put things.

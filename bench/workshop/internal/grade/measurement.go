@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -121,9 +121,7 @@ func (s *Subject) readAnswers(into any) error {
 	if bytes.Equal(text, s.Start[answersFile]) {
 		return errors.New("it is still as it was laid out")
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(into); err != nil {
+	if err := harness.DecodeYAML(text, into); err != nil {
 		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return nil

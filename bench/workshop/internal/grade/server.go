@@ -96,14 +96,14 @@ func serving(f func(*Server) error, flags ...string) func(*Subject) error {
 }
 
 // talking makes a behaviour of what can be seen over one connection.
-func talking(f func(*connection) error, flags ...string) func(*Subject) error {
+func talking(f func(*connection) error) func(*Subject) error {
 	return serving(func(server *Server) error {
 		c, err := server.dial()
 		if err != nil {
 			return err
 		}
 		return f(c)
-	}, flags...)
+	})
 }
 
 // watching makes a behaviour of what can be seen of one server under watch. Where that is not possible
