@@ -139,15 +139,19 @@ func chunkedRequest(body string) string {
 		half, body[:half], len(body)-half, body[half:])
 }
 
-// drive sends n requests of a load over c, as many at once as the load says, and checks the answers.
-func (c *connection) drive(l load, n int) error {
-	if l.socket && !c.upgraded {
-		if err := c.upgrade(); err != nil {
-			return err
+// drive sends n requests of a load over some connections in turn, as many at once as the load says, and checks the
+// answers.
+func drive(over []*connection, l load, n int) error {
+	for _, c := range over {
+		if l.socket && !c.upgraded {
+			if err := c.upgrade(); err != nil {
+				return err
+			}
 		}
 	}
 	for sent := 0; sent < n; sent += l.pipeline {
 		batch := l.requests[(sent/l.pipeline)%len(l.requests)]
+		c := over[(sent/l.pipeline)%len(over)]
 		if err := c.send(strings.Repeat(batch.send, l.pipeline)); err != nil {
 			return err
 		}

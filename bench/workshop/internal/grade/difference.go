@@ -37,8 +37,8 @@ func sameAnswers(s *Subject) error {
 		}
 		defer servers[i].Kill()
 	}
-	const seed, rounds, together = 18, 100, 20
-	random := rand.New(rand.NewPCG(seed, 0))
+	const rounds, together = 100, 20
+	random := s.random("same answers")
 	for round := range rounds {
 		var all strings.Builder
 		for range together {

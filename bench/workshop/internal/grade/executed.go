@@ -8,11 +8,15 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
 func init() {
@@ -233,4 +237,98 @@ func count(name string, text []byte, executed []block, place func(ast.Node) toke
 		return true
 	})
 	return total, nil
+}
+
+// callOf has the functions of shared/netpoll of which each call is one more of a counter.
+var callOf = map[string][]string{
+	"reads":            {"Receive"},
+	"writes":           {"Send", "Vector.Send"},
+	"epoll_ctls":       {"Poller.Add", "Poller.Modify", "Poller.Remove"},
+	"eventfd_writes":   {"Poller.Wake"},
+	"timerfd_creates":  {"NewTimer"},
+	"timerfd_settimes": {"SetTimer"},
+}
+
+// counted holds what shared/netpoll was called for against the counters that the server shows: whatever set of them
+// a call was given, it is executed.
+func counted(s *Subject) error {
+	const folder = "shared/netpoll"
+	binary, err := s.Build("-cover", "-covermode=atomic", "-coverpkg="+harness.Module+"/"+folder)
+	if err != nil {
+		return fmt.Errorf("cannot build it to count what is executed: %w", err)
+	}
+	var shown map[string]uint64
+	executed, err := s.executedBy(binary, func(server *Server) error {
+		l, err := s.load("any requests")
+		if err != nil {
+			return err
+		}
+		const clients, each = 60, 20
+		for i := range clients {
+			c, err := server.dial()
+			if err != nil {
+				return err
+			}
+			l.requests = l.requests[each:]
+			if err := drive([]*connection{c}, l, each); err != nil {
+				return err
+			}
+			if i%2 == 0 {
+				c.Close()
+			}
+		}
+		r, err := server.Settle(s.Context)
+		shown = map[string]uint64{}
+		r.Total.Each(func(name string, value uint64) { shown[name] = value })
+		return err
+	}, "-workers", "2")
+	if err != nil {
+		return err
+	}
+	for _, counter := range slices.Sorted(maps.Keys(callOf)) {
+		total := 0
+		for at, blocks := range executed {
+			name, ok := strings.CutPrefix(at, harness.Module+"/"+folder+"/")
+			if !ok {
+				continue
+			}
+			text, err := os.ReadFile(filepath.Join(s.Root, folder, name))
+			if err != nil {
+				return err
+			}
+			n, err := count(name, text, blocks, func(node ast.Node) token.Pos { return beginOf(node, callOf[counter]) })
+			if err != nil {
+				return err
+			}
+			total += n
+		}
+		// What is done for the stop comes behind the reading, and a loop's poller is made before there are counters.
+		const slack = 100
+		if n := int(shown[counter]); total > n+n/20+slack {
+			return fmt.Errorf("the counters say %d %s, but the functions for it were called %d times", n, counter, total)
+		}
+	}
+	return nil
+}
+
+// beginOf is where the body of one of these functions begins: "Send", or "Vector.Send" for a method.
+func beginOf(node ast.Node, functions []string) token.Pos {
+	f, ok := node.(*ast.FuncDecl)
+	if !ok || f.Body == nil || len(f.Body.List) == 0 {
+		return token.NoPos
+	}
+	name := f.Name.Name
+	if f.Recv != nil {
+		kind := f.Recv.List[0].Type
+		if pointer, ok := kind.(*ast.StarExpr); ok {
+			kind = pointer.X
+		}
+		if of, ok := kind.(*ast.Ident); ok {
+			name = of.Name + "." + name
+		}
+	}
+	if !slices.Contains(functions, name) {
+		return token.NoPos
+	}
+	return f.Body.List[0].Pos()
 }

@@ -150,7 +150,8 @@ func (s *Subject) keep(name string, value float64) {
 	s.values[name] = math.Round(value*1000) / 1000
 }
 
-// measure counts what a workload costs over one connection to a server with one worker.
+// measure counts what a workload costs over a few connections: to a server with one worker by its counters, and
+// to one with several while it is watched.
 func (s *Subject) measure(name string) (perRequest, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -177,24 +178,23 @@ func (s *Subject) measure(name string) (perRequest, error) {
 
 // count reads the server's own counters before and after, less what a reading costs.
 func (s *Subject) count(l load) (m perRequest, err error) {
-	server, cleanUp, err := l.served(s.serve)
+	server, cleanUp, err := l.served(1, s.serve)
 	if err != nil {
 		return m, err
 	}
 	defer cleanUp()
-	c, err := dial(server.Ready.Address)
+	clients, err := server.some(s.random("clients"))
 	if err != nil {
 		return m, err
 	}
-	defer c.Close()
-	if err := c.drive(l, warmUp); err != nil {
+	if err := drive(clients, l, warmUp); err != nil {
 		return m, err
 	}
 	var at [4]harness.Reading
 	for i := range at {
 		if i == 3 {
 			before, wrote := habits(server.PID()), wroteSoFar(server.PID())
-			if err := c.drive(l, countedRequests); err != nil {
+			if err := drive(clients, l, countedRequests); err != nil {
 				return m, err
 			}
 			after := habits(server.PID())
@@ -214,6 +214,18 @@ func (s *Subject) count(l load) (m perRequest, err error) {
 		return m, err
 	}
 	return m, nil
+}
+
+// some are two to four clients. They go with the server.
+func (s *Server) some(random *rand.Rand) (all []*connection, err error) {
+	for range 2 + random.IntN(3) {
+		c, err := s.dial()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
 // atRest says which threads are loops: those that wait for events when there are none any more. The
@@ -255,7 +267,8 @@ func (s *Subject) watch(l load, m *perRequest) error {
 	if s.blind != nil {
 		return nil
 	}
-	server, cleanUp, err := l.served(s.serveWatched)
+	random := s.random("watched clients")
+	server, cleanUp, err := l.served(2+random.IntN(3), s.serveWatched)
 	if err != nil {
 		if isBlind(err) {
 			s.blind = err
@@ -264,21 +277,20 @@ func (s *Subject) watch(l load, m *perRequest) error {
 		return err
 	}
 	defer cleanUp()
-	c, err := dial(server.Ready.Address)
+	clients, err := server.some(random)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	first, err := server.read()
 	if err != nil {
 		return err
 	}
 	// What the reading costs the runtime is over when these have been answered.
-	if err := c.drive(l, warmUpWatched); err != nil {
+	if err := drive(clients, l, warmUpWatched); err != nil {
 		return err
 	}
 	before, wrote := server.record.snapshot(), wroteSoFar(server.PID())
-	if err := c.drive(l, watchedRequests); err != nil {
+	if err := drive(clients, l, watchedRequests); err != nil {
 		return err
 	}
 	after := server.record.snapshot()
@@ -339,7 +351,7 @@ func (s *Subject) figure(c Check) ([]Finding, error) {
 		if err := m.sameWatched(l); err != nil {
 			findings = append(findings, Finding{
 				Check: "the same unwatched",
-				Text:  "a server does the same whoever looks: " + err.Error(),
+				Text:  "a server does the same whoever looks, and with any number of workers: " + err.Error(),
 				Look:  "what does it know about being watched?",
 			})
 		}

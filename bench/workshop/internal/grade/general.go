@@ -15,7 +15,7 @@ import (
 // General are checks that every exercise has beside its own, for when those hold: cost that has not
 // gone, but is where the exercise does not look. They end with the one that takes longest.
 var General = []Check{
-	{Behaviour: "never-waits"}, {Behaviour: "needed-events"}, {Behaviour: "bounded-memory"}, {Behaviour: "no-races"}, DefaultDeadlines,
+	{Behaviour: "never-waits"}, {Behaviour: "rests"}, {Behaviour: "needed-events"}, {Behaviour: "counted"}, {Behaviour: "bounded-memory"}, {Behaviour: "no-races"}, DefaultDeadlines,
 }
 
 // DefaultDeadlines takes a minute, in which it only waits.
@@ -23,9 +23,11 @@ var DefaultDeadlines = Check{Behaviour: "default-deadlines"}
 
 func init() {
 	behaviour("never-waits", "a loop waits for events alone, and serves all clients meanwhile", neverWaits)
+	behaviour("rests", "with nothing to do, a server does nothing", rests)
+	behaviour("counted", "what shared/netpoll does is in the server's counters", counted)
 	behaviour("needed-events", "an answer that the socket has room for is not waited with", neededEvents)
 	behaviour("no-races", "the race detector finds nothing, with two loops and clients that come and go", noRaces)
-	behaviour("bounded-memory", "what clients make up is not kept", serving(boundedMemory))
+	behaviour("bounded-memory", "what clients make up is not kept, and a request costs the same later on", serving(boundedMemory))
 	behaviour(DefaultDeadlines.Behaviour, "the time limits hold with the flags that they have by default", defaultDeadlines)
 }
 
@@ -52,6 +54,47 @@ func neverWaits(s *Subject) error {
 		return fmt.Errorf("each request takes %v of a CPU", m.loops.cpu.Round(10*time.Microsecond))
 	}
 	return nil
+}
+
+const (
+	// restFor is for how long a server is looked at that has nothing to do.
+	restFor = time.Second
+	// mostRest is what it may compute in that time, mostWoken how often a loop may wake up: a scanner of time limits
+	// does every 10 ms, at most.
+	mostRest, mostWoken = restFor / 10, 130
+)
+
+// rests finds a loop that looks again and again whether there is something to do.
+func rests(s *Subject) error {
+	return s.with(func(server *Server) error {
+		if err := server.used(20, s.random("rests")); err != nil {
+			return err
+		}
+		var found error
+		for range 3 { // a collection, or what the runtime does now and then, is no habit
+			before := habits(server.PID())
+			select {
+			case <-time.After(restFor):
+			case <-s.Context.Done():
+				return s.Context.Err()
+			}
+			after := habits(server.PID())
+			var cpu time.Duration
+			for thread := range after {
+				cpu += after[thread].cpu - before[thread].cpu
+			}
+			m := habitOf(waiting(server.PID()), before, after, 1)
+			switch {
+			case cpu > mostRest:
+				found = fmt.Errorf("with 20 idle connections it computes for %v in %v", cpu.Round(time.Millisecond), restFor)
+			case m.waits > mostWoken:
+				found = fmt.Errorf("with 20 idle connections a loop wakes up %.0f times in %v", m.waits, restFor)
+			default:
+				return nil
+			}
+		}
+		return found
+	})
 }
 
 // mostEvents is how many events of sockets there may be for each request: the one that it has come.
@@ -83,8 +126,23 @@ func boundedMemory(server *Server) error {
 		return err
 	}
 	made := 0
+	// What is counted once must hold for all that come later.
+	last, err := server.read()
+	if err != nil {
+		return err
+	}
+	var costs []map[string]float64
 	different := func(n int) error {
 		const atOnce = 8
+		defer func() {
+			if now, err := server.read(); err == nil {
+				cost := map[string]float64{}
+				for name, count := range now.Sub(last).Counts() {
+					cost[name] = float64(count) / float64(2*n)
+				}
+				costs, last = append(costs, cost), now
+			}
+		}()
 		for until := made + n; made < until; made += atOnce {
 			var all strings.Builder
 			for i := made; i < made+atOnce; i++ {
@@ -121,6 +179,11 @@ func boundedMemory(server *Server) error {
 	}
 	if grown := after - before; grown > mostGrown {
 		return fmt.Errorf("%d different requests have made the heap %d KiB larger", 2*manyKeys, grown>>10)
+	}
+	for _, name := range []string{"heap_objects_allocated", "reads", "writes", "timerfd_settimes", "epoll_ctls", "handoffs"} {
+		if a, b := costs[0][name], costs[1][name]; math.Abs(a-b) > 1 {
+			return fmt.Errorf("%s are %s per request at first, and %s later", name, number(a), number(b))
+		}
 	}
 	return nil
 }
@@ -223,6 +286,10 @@ func (m perRequest) sameWatched(l load) error {
 		if a, b := m.counters[name], m.watched[name]; small && apart(a, b) {
 			return fmt.Errorf("%s of %s are %s per request, and %s while its system calls are watched", name, l.name, number(a), number(b))
 		}
+	}
+	// The reading costs some too, as it is not taken off there.
+	if a, b := m.counters["heap_objects_allocated"], m.watched["heap_objects_allocated"]; math.Abs(a-b) > 2+max(a, b)/2 {
+		return fmt.Errorf("for a request of %s %s objects are allocated, and %s while its system calls are watched", l.name, number(a), number(b))
 	}
 	if a, b := m.counters["body_bytes_copied"], m.watched["body_bytes_copied"]; math.Abs(a-b) > 64+max(a, b)/4 {
 		return fmt.Errorf("of %s it copies %.0f bytes of a body per request, and %.0f while its system calls are watched", l.name, a, b)

@@ -1,6 +1,9 @@
 package grade
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -226,9 +229,9 @@ func TestCountRounds(t *testing.T) {
 }
 
 func TestCacheLinesThatMeet(t *testing.T) {
-	require.True(t, meet([2]uint64{64, 72}, [2]uint64{120, 300}))
-	require.False(t, meet([2]uint64{64, 72}, [2]uint64{128, 136}))
-	require.False(t, meet([2]uint64{0, 63}, [2]uint64{64, 127}))
+	require.True(t, meet([]uint64{64, 72}, []uint64{120, 300}))
+	require.False(t, meet([]uint64{64, 72}, []uint64{128, 136}))
+	require.False(t, meet([]uint64{0, 63}, []uint64{64, 127}))
 }
 
 func TestLibraryIsFound(t *testing.T) {
@@ -236,6 +239,50 @@ func TestLibraryIsFound(t *testing.T) {
 	require.False(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
 	s.Own["request.go"] = []byte("package main\n\n// No github.com/evanphx/wildcat any more.\n")
 	require.True(t, s.Run(Check{Behaviour: "no-library"})[0].Holds)
+}
+
+// TestRequestsDiffer: what answers from the latest heads that it has seen must not find one of them.
+func TestRequestsDiffer(t *testing.T) {
+	for _, name := range []string{"hello", "browser", "users", "any requests"} {
+		l, err := (&Subject{Seed: 3}).load(name)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for _, r := range l.requests {
+			seen[r.send] = true
+		}
+		require.Greater(t, len(seen), countedRequests, name)
+		other, err := (&Subject{Seed: 4}).load(name)
+		require.NoError(t, err)
+		require.False(t, seen[other.requests[0].send], name)
+	}
+}
+
+// TestCallsAreFound counts what functions are executed by where their bodies begin.
+func TestCallsAreFound(t *testing.T) {
+	const text = "package p\n\nfunc Send() {\n\tprint()\n}\n\nfunc (v *Vector) Send() {\n\tprint()\n}\n\nfunc (o Other) Send() {\n\tprint()\n}\n"
+	executed, err := readBlocks([]byte("p.go:3.13,5.2 1 5\np.go:7.25,9.2 1 70\np.go:11.24,13.2 1 900\n"))
+	require.NoError(t, err)
+	n, err := count("p.go", []byte(text), executed["p.go"], func(node ast.Node) token.Pos { return beginOf(node, []string{"Send", "Vector.Send"}) })
+	require.NoError(t, err)
+	require.Equal(t, 75, n)
+	for _, names := range callOf {
+		for _, name := range names {
+			require.True(t, netpollHas(t, name), "shared/netpoll has no %s", name)
+		}
+	}
+}
+
+func netpollHas(t *testing.T, name string) (has bool) {
+	paths, err := filepath.Glob("../../../../shared/netpoll/*_linux.go")
+	require.NoError(t, err)
+	for _, path := range paths {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			has = has || beginOf(d, []string{name}).IsValid()
+		}
+	}
+	return has
 }
 
 func TestFileLoads(t *testing.T) {
@@ -300,7 +347,7 @@ func TestClient(t *testing.T) {
 		"another body": {[]string{good}, func(c *connection) error { c.send("x"); return c.expect(200, greeting+"!") }, "the body was"},
 		"differs late": {[]string{"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + long[:80] + "X" + long[81:]}, func(c *connection) error { c.send("x"); return c.expect(200, long) }, "from byte 80 of 100 on"},
 		"of a load": {[]string{good, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}, func(c *connection) error {
-			return c.drive(load{name: "hello", requests: []request{{helloRequest, greeting}}, pipeline: 1}, 3)
+			return drive([]*connection{c}, load{name: "hello", requests: []request{{helloRequest, greeting}}, pipeline: 1}, 3)
 		}, "request 2 of hello: the body was"},
 	} {
 		t.Run(name, func(t *testing.T) {

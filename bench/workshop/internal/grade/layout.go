@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,44 +19,57 @@ func init() {
 // cacheLine is that of the processors that Go runs on, or a part of it.
 const cacheLine = 64
 
-// tallyLoops is for how many loops the probe makes tallies.
-const tallyLoops = 8
-
-// probe is put beside the learner's code. It asks where each loop counts, and counts.
+// probe is put beside the learner's code. It asks where each loop counts, counts, and looks where memory changes.
 //
 //go:embed probe.go.txt
 var probe string
 
 // tallies are what the probe has found.
 type tallies struct {
-	addresses [tallyLoops][2]uint64 // of requests and errors
-	counts    [tallyLoops][2]int64
+	loops     []tally
 	own, tied float64 // nanoseconds for a count, all CPUs counting: the learner's, and with all in one line
 }
 
+// tally is that of one loop: what it says, and all places where memory changes with it.
+type tally struct {
+	requests, errors int64
+	places           []uint64
+}
+
+// probeTallies makes tallies for a number of loops that is drawn.
 func (s *Subject) probeTallies() (t tallies, err error) {
 	binary, err := s.BuildWith("zz_probe.go", probe)
 	if err != nil {
 		return t, fmt.Errorf("newTallies, count and slot have to stay: %w", errors.New(strings.Join(strings.Fields(err.Error()), " ")))
 	}
-	ctx, cancel := context.WithTimeout(s.Context, 20*time.Second)
+	loops := 9 + s.random("tallies").IntN(7)
+	ctx, cancel := context.WithTimeout(s.Context, time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, binary)
-	command.Env = append(command.Environ(), "QPS_LADDER_PROBE=1")
+	command.Env = append(command.Environ(), fmt.Sprintf("QPS_LADDER_PROBE=%d", loops))
 	output, err := command.Output()
 	if err != nil {
 		return t, fmt.Errorf("counting on its own does not end well: %w", err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-	if len(lines) != tallyLoops+1 {
+	if len(lines) != loops+1 {
 		return t, errors.New("the probe was answered in another way than expected")
 	}
-	for i := range tallyLoops {
-		if _, err := fmt.Sscan(lines[i], &t.addresses[i][0], &t.addresses[i][1], &t.counts[i][0], &t.counts[i][1]); err != nil {
-			return t, err
+	for _, line := range lines[:loops] {
+		var numbers []uint64
+		for _, field := range strings.Fields(line) {
+			n, err := strconv.ParseUint(field, 10, 64)
+			if err != nil {
+				return t, err
+			}
+			numbers = append(numbers, n)
 		}
+		if len(numbers) < 4 {
+			return t, errors.New("the probe was answered in another way than expected")
+		}
+		t.loops = append(t.loops, tally{int64(numbers[0]), int64(numbers[1]), numbers[2:]})
 	}
-	_, err = fmt.Sscan(lines[tallyLoops], &t.own, &t.tied)
+	_, err = fmt.Sscan(lines[loops], &t.own, &t.tied)
 	return t, err
 }
 
@@ -66,10 +80,10 @@ func sharedLines(s *Subject) (float64, error) {
 		return 0, err
 	}
 	pairs, shared := 0, 0
-	for i := range tallyLoops {
+	for i := range t.loops {
 		for j := range i {
 			pairs++
-			if meet(t.addresses[i], t.addresses[j]) {
+			if meet(t.loops[i].places, t.loops[j].places) {
 				shared++
 			}
 		}
@@ -78,7 +92,7 @@ func sharedLines(s *Subject) (float64, error) {
 	return float64(shared) / float64(pairs), nil
 }
 
-func meet(a, b [2]uint64) bool {
+func meet(a, b []uint64) bool {
 	for _, x := range a {
 		for _, y := range b {
 			if x/cacheLine == y/cacheLine {
@@ -89,14 +103,17 @@ func meet(a, b [2]uint64) bool {
 	return false
 }
 
+// probedErrors is how many errors the probe counts for a loop; beside them come as many requests as the loop's number, and one.
+func probedErrors(loop int) int64 { return int64(13 * 17 * 19 * (23 + loop)) }
+
 func rightTallies(s *Subject) error {
 	t, err := s.probeTallies()
 	if err != nil {
 		return err
 	}
-	for i, got := range t.counts {
-		if want := [2]int64{int64(i + 2), 1}; got != want {
-			return fmt.Errorf("loop %d answered %d requests and one of them 404; where its tally stands are %d and %d", i, want[0], got[0], got[1])
+	for i, got := range t.loops {
+		if want := (tally{requests: probedErrors(i) + int64(i) + 1, errors: probedErrors(i)}); got.requests != want.requests || got.errors != want.errors {
+			return fmt.Errorf("loop %d answered %d requests and %d of them 404; where its tally stands are %d and %d", i, want.requests, want.errors, got.requests, got.errors)
 		}
 	}
 	return nil

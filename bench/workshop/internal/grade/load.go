@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/qps-ladder/qps-ladder/bench/workload"
@@ -19,9 +20,9 @@ type load struct {
 	files    map[string]string // below /static/, text by name; nil means that there is no such folder
 }
 
-// served starts a server for the load with one worker, and the folder of its files. cleanUp ends both.
-func (l load) served(start func(arguments ...string) (*Server, error)) (server *Server, cleanUp func(), err error) {
-	arguments := []string{"-workers", "1"}
+// served starts a server for the load, and the folder of its files. cleanUp ends both.
+func (l load) served(workers int, start func(arguments ...string) (*Server, error)) (server *Server, cleanUp func(), err error) {
+	arguments := []string{"-workers", strconv.Itoa(workers)}
 	remove := func() {}
 	if l.files != nil {
 		folder, err := filesIn(l.files)
@@ -70,9 +71,38 @@ var loads = map[string]func(*rand.Rand) load{
 		}
 		return l
 	},
-	"users":       func(random *rand.Rand) load { return load{requests: users(random, 40)} },
-	"small files": func(random *rand.Rand) load { return fileLoad(random, 1_000, 20_000) },
-	"large files": func(random *rand.Rand) load { return fileLoad(random, 60_000, 120_000) },
+	"users":        func(random *rand.Rand) load { return load{requests: users(random, differentRequests)} },
+	"any requests": func(random *rand.Rand) load { return load{requests: anyRequests(random, differentRequests)} },
+	"small files":  func(random *rand.Rand) load { return fileLoad(random, 1_000, 20_000) },
+	"large files":  func(random *rand.Rand) load { return fileLoad(random, 60_000, 120_000) },
+}
+
+// differentRequests is how many there are before the first comes again: more than a server counts, so that none is
+// answered from what was kept of the one before.
+const differentRequests = 4096
+
+// anyRequests are of all routes that need nothing else, in any form, with any fields.
+func anyRequests(random *rand.Rand, n int) (all []request) {
+	for range n {
+		id := strconv.Itoa(random.IntN(1_000_000))
+		host := letters(random, 1+random.IntN(20))
+		var fields strings.Builder
+		for range random.IntN(12) {
+			fmt.Fprintf(&fields, "X-%s: %s\r\n", letters(random, 1+random.IntN(12)), letters(random, random.IntN(40)))
+		}
+		query := []string{"", "?" + letters(random, 8)}[random.IntN(2)]
+		get := func(path, body string) request {
+			return request{"GET " + path + query + " HTTP/1.1\r\nHost: " + host + "\r\n" + fields.String() + "\r\n", body}
+		}
+		body := letters(random, 1+random.IntN(3000))
+		all = append(all, []request{
+			get("/", greeting), get("/api/status", `{"status":"ok"}`),
+			get("/users/"+id, `{"id":"`+id+`"}`), get("http://"+host+"/users/"+id, `{"id":"`+id+`"}`),
+			{fmt.Sprintf("POST /api/echo%s HTTP/1.1\r\n%sContent-Type: text/%s\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s",
+				query, fields.String(), host, host, len(body), body), body},
+		}[random.IntN(5)])
+	}
+	return all
 }
 
 func letters(random *rand.Rand, n int) string {
@@ -118,7 +148,18 @@ func (s *Subject) load(name string) (load, error) {
 		l.name, l.pipeline = name, 1
 		return l, nil
 	}
-	return loadByName(name)
+	l, err := loadByName(name)
+	if err != nil || l.socket {
+		return l, err
+	}
+	// Each with a host of its own, of the same length.
+	one, random := l.requests[0], s.random(name)
+	l.requests = nil
+	for range differentRequests {
+		send := strings.Replace(one.send, "Host: 127.0.0.1:", "Host: "+letters(random, 9)+":", 1)
+		l.requests = append(l.requests, request{send, one.body})
+	}
+	return l, nil
 }
 
 // loadByName is a workload of the bench.

@@ -219,7 +219,7 @@ func smallFirst(server *Server) error {
 	if err != nil {
 		return err
 	}
-	if err := c.drive(l, 50); err != nil {
+	if err := drive([]*connection{c}, l, 50); err != nil {
 		return err
 	}
 	if room := server.record.firstRoom(); room > 256 {

@@ -13,6 +13,7 @@ const (
 	accepts         = "accept"
 	enters          = "enters"
 	wakeUps         = "wake-ups"
+	wokenLoops      = "wake-ups of a loop by another thread"
 	timerfdSettime  = "timerfd_settime"
 	timerfdCreate   = "timerfd_create"
 	futex           = "futex"

@@ -15,6 +15,7 @@ type record struct {
 	calls    map[string]int
 	waits    map[int]uintptr     // by thread: the epoll instance that it waited for last
 	epollOf  map[uintptr]uintptr // by descriptor: the epoll instance that it is registered with
+	loops    map[uintptr]bool    // the epoll instances whose sockets are read
 	since    map[int]int         // by thread: sockets read since it last waited
 	mostRead int                 // the most of them
 	room     uintptr             // the most that a first read after a wait had room for
@@ -23,7 +24,7 @@ type record struct {
 }
 
 func newRecord() *record {
-	return &record{calls: map[string]int{}, waits: map[int]uintptr{}, epollOf: map[uintptr]uintptr{}, since: map[int]int{}, bodies: map[piece]bool{}, more: map[uintptr]int{}}
+	return &record{calls: map[string]int{}, waits: map[int]uintptr{}, epollOf: map[uintptr]uintptr{}, loops: map[uintptr]bool{}, since: map[int]int{}, bodies: map[piece]bool{}, more: map[uintptr]int{}}
 }
 
 func (r *record) observe(c *witness.Call) {
@@ -51,6 +52,9 @@ func (r *record) observe(c *witness.Call) {
 		r.calls[enters]++
 	case unix.SYS_RECVFROM:
 		r.calls[reads]++
+		if epoll, ok := r.epollOf[c.Args[0]]; ok {
+			r.loops[epoll] = true // Go's own netpoller reads by read(2)
+		}
 		if r.crosses(c) {
 			r.calls[readsElsewhere]++
 		}
@@ -86,6 +90,9 @@ func (r *record) observe(c *witness.Call) {
 	case unix.SYS_WRITE:
 		if c.Args[2] == 8 {
 			r.calls[wakeUps]++ // eight bytes are what an eventfd takes
+			if r.loops[r.epollOf[c.Args[0]]] && r.crosses(c) {
+				r.calls[wokenLoops]++
+			}
 		}
 	case unix.SYS_TIMERFD_SETTIME:
 		r.calls[timerfdSettime]++

@@ -26,9 +26,17 @@ const library = "github.com/evanphx/wildcat"
 // rereadHead is the size of the head that these figures are counted with: a browser's, say.
 const rereadHead = 800
 
-// readAgain is for handlers that ask for nothing: two routes, and one that is not there.
+// readAgain is for handlers that ask for nothing: two routes, and one that is not there. A head can be read without a
+// loop: what is executed for each more of its fields counts as well.
 func readAgain(s *Subject) (float64, error) {
-	return s.readAgain([]string{"/", fmt.Sprint("/users/", rand.IntN(10_000)), fmt.Sprint("/none/", rand.IntN(10_000))})
+	random := s.random("bytes read again")
+	paths := []string{"/", fmt.Sprint("/users/", random.IntN(10_000)), fmt.Sprint("/none/", random.IntN(10_000))}
+	rounds, statements, err := s.readAgain(paths, random, 5+random.IntN(7), drawnSize(random))
+	if err != nil {
+		return 0, err
+	}
+	_, least, err := s.readAgain(paths, random, 1, rereadHead/8)
+	return rounds + max(0, statements-least), err
 }
 
 // readAgainForFields is for a file, whose conditions are in four fields: none of them is there.
@@ -38,44 +46,54 @@ func readAgainForFields(s *Subject) (float64, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
-	return s.readAgain([]string{"/static/a"}, "-static", folder)
+	random := s.random("bytes read again for a field")
+	rounds, _, err := s.readAgain([]string{"/static/a"}, random, 8, drawnSize(random), "-static", folder)
+	return rounds, err
 }
 
+// drawnSize is that of a head: with a smaller one, what a look at the table of its fields takes would weigh more.
+func drawnSize(random *rand.Rand) int { return rereadHead + random.IntN(rereadHead) }
+
 // readAgain counts the bytes of a judged head that are looked at once more: the times round the loops of the parser, each
-// of which takes one byte, and round those of the files of the exercise, whatever they take.
-func (s *Subject) readAgain(paths []string, flags ...string) (float64, error) {
+// of which takes one byte, and round those of the files of the exercise, whatever they take. The head has as many
+// fields and bytes; what is counted is for one of rereadHead bytes. It answers the statements of those files too.
+func (s *Subject) readAgain(paths []string, random *rand.Rand, fields, size int, flags ...string) (perHead, statements float64, err error) {
 	if s.counting == "" { // else it is built, for the other figure
 		binary, err := s.Build("-cover", "-covermode=count", "-coverpkg="+harness.Module+"/work/...,"+library)
 		if err != nil {
-			return 0, fmt.Errorf("cannot build it to count what is executed: %w", err)
+			return 0, 0, fmt.Errorf("cannot build it to count what is executed: %w", err)
 		}
 		s.counting = binary
 	}
 	requests := make([]string, len(paths))
 	for i, path := range paths {
-		requests[i] = headOf("GET "+path+" HTTP/1.1\r\nHost: a\r\n", rereadHead)
+		requests[i] = headWith("GET "+path+" HTTP/1.1\r\nHost: a\r\n", "X-"+letters(random, 1+random.IntN(6)), fields, size)
 	}
 	n := 600 / len(paths) * len(paths)
-	var rounds [2]int
+	var rounds, made [2]int
 	for i := range rounds {
 		executed, err := s.executed(s.counting, requests, i*n, flags...)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if rounds[i], err = s.countRounds(executed); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
+		made[i] = s.countStatements(executed)
 	}
-	return float64(rounds[1]-rounds[0]) / float64(n), nil
+	perHead = float64(rounds[1]-rounds[0]) / float64(n) * rereadHead / float64(size)
+	return perHead, float64(made[1]-made[0]) / float64(n), nil
 }
 
 // headOf goes on from begin with eight fields that nobody asks for, and makes a head of that size.
-func headOf(begin string, size int) string {
-	const fields = 8
+func headOf(begin string, size int) string { return headWith(begin, "X-Field", 8, size) }
+
+// headWith is headOf with as many fields, whose names begin so.
+func headWith(begin, called string, fields, size int) string {
 	var b strings.Builder
 	b.WriteString(begin)
 	for i := range fields {
-		name := fmt.Sprintf("X-Field-%d: ", i)
+		name := fmt.Sprintf("%s-%d: ", called, i)
 		end := len(begin) + (size-len(begin)-2)*(i+1)/fields
 		b.WriteString(name + strings.Repeat("v", end-b.Len()-len(name)-2) + "\r\n")
 	}

@@ -2,8 +2,10 @@ package grade
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
@@ -12,7 +14,7 @@ import (
 func init() {
 	behaviour("half-close", "a client that ends its side right behind its request is answered, then closed", serving(halfClose))
 	behaviour("halves", "requests that arrive in halves do not mix with those of others", serving(halves))
-	behaviour("heap-at-rest", "a connection at rest holds no buffer: not in the heap either", serving(heapAtRest))
+	behaviour("heap-at-rest", "a connection at rest holds no buffer: not in the heap either", heapAtRest)
 	special["held bytes"] = specialFigure{"idle connection", heldBytes}
 }
 
@@ -112,13 +114,18 @@ func halves(server *Server) error {
 
 // resting opens connections that have each had an answer and are idle now. They stay as those of dial do.
 func (s *Server) resting(n int) (all []*connection, err error) {
+	return s.restingAfter(n, (*connection).hello)
+}
+
+// restingAfter is resting for connections that each have had another use.
+func (s *Server) restingAfter(n int, use func(*connection) error) (all []*connection, err error) {
 	for range n {
 		c, err := s.dial()
 		if err != nil {
 			return all, err
 		}
 		all = append(all, c)
-		if err := c.hello(); err != nil {
+		if err := use(c); err != nil {
 			return all, err
 		}
 	}
@@ -132,11 +139,49 @@ func closeAll(all []*connection) {
 	}
 }
 
+// used opens connections that have been used in all kinds of ways, and are idle now: some have not been used yet.
+func (s *Server) used(n int, random *rand.Rand) error {
+	for range n {
+		c, err := s.dial()
+		if err != nil {
+			return err
+		}
+		body := ""
+		switch random.IntN(5) {
+		case 0:
+			continue
+		case 1:
+			err = c.send(helloRequest)
+			body = greeting
+		case 2:
+			err = c.send(headOf("GET / HTTP/1.1\r\nHost: a\r\n", 300+random.IntN(1000)))
+			body = greeting
+		case 3:
+			body = letters(random, 1+random.IntN(5000))
+		default:
+			body = letters(random, 20_000+random.IntN(20_000))
+		}
+		if body != greeting {
+			err = c.send(echoRequest("text/plain", body))
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.expect(200, body); err != nil {
+			return err
+		}
+	}
+	if _, ok := s.await(func(r harness.Reading) bool { return r.Total.Connections >= uint64(n) }); !ok {
+		return fmt.Errorf("%d connections are not open at once", n)
+	}
+	return nil
+}
+
 // heldBytes is what the server says that it holds for a connection at rest.
 func heldBytes(s *Subject) (each float64, err error) {
 	const n = 200
 	err = s.with(func(server *Server) error {
-		if _, err := server.resting(n); err != nil {
+		if err := server.used(n, s.random("held bytes")); err != nil {
 			return err
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -147,27 +192,64 @@ func heldBytes(s *Subject) (each float64, err error) {
 	return each, err
 }
 
-// heapPerConnection is above what a connection's own state takes, and far below a read buffer.
-const heapPerConnection = 4096
+const (
+	// heapPerConnection is above what a connection's own state takes, and below what would do for most requests.
+	heapPerConnection = 1024
+	// mostStatic is by how much more memory a program may begin with than the stage that it is based on.
+	mostStatic = 64 << 10
+)
 
-// heapAtRest weighs the heap after a collection, with and without idle connections.
-func heapAtRest(server *Server) error {
+// heapAtRest weighs the heap after a collection, with and without idle connections, and looks where else a buffer
+// could be: in a variable of the program, or on the stack of a goroutine.
+func heapAtRest(s *Subject) error {
 	const n = 400
-	before, err := server.heap()
+	base, err := s.BuildBase()
 	if err != nil {
 		return err
 	}
-	if _, err := server.resting(n); err != nil {
-		return err
+	if more := int64(staticBytes(s.Binary)) - int64(staticBytes(base)); more > mostStatic {
+		return fmt.Errorf("its variables take %d KiB from the start, more than those of the stage it is based on", more>>10)
 	}
-	after, err := server.heap()
+	return s.with(func(server *Server) error {
+		before, err := server.heap()
+		if err != nil {
+			return err
+		}
+		idle, err := server.read()
+		if err != nil {
+			return err
+		}
+		if err := server.used(n, s.random("heap at rest")); err != nil {
+			return err
+		}
+		after, err := server.heap()
+		if err != nil {
+			return err
+		}
+		if each := (after - before) / n; each > heapPerConnection {
+			return fmt.Errorf("%d idle connections take %d bytes of heap each", n, each)
+		}
+		r, err := server.read()
+		if more := r.Process.Goroutines - idle.Process.Goroutines; more > n/10 {
+			return fmt.Errorf("%d idle connections have %d goroutines, and each of these a stack", n, more)
+		}
+		return err
+	})
+}
+
+// staticBytes is the memory that a program's variables take, in its file or not; 0 if that cannot be read.
+func staticBytes(binary string) (size uint64) {
+	file, err := elf.Open(binary)
 	if err != nil {
-		return err
+		return 0
 	}
-	if each := (after - before) / n; each > heapPerConnection {
-		return fmt.Errorf("%d idle connections take %d bytes of heap each", n, each)
+	defer file.Close()
+	for _, section := range file.Sections {
+		if section.Flags&elf.SHF_WRITE != 0 {
+			size += section.Size
+		}
 	}
-	return nil
+	return size
 }
 
 // heap is how much is in use after a garbage collection.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
 
 func init() {
@@ -107,19 +108,42 @@ func comeAndGo(server *Server) error {
 }
 
 // timerCalls lets idle connections run out of time, and counts what that took for each: by the counters
-// with many of them, and from outside with some.
+// with many of them, and from outside with some. With the time limits by default it looks at how they begin.
 func timerCalls(s *Subject) (float64, error) {
-	const many, some = 1000, 150
+	const many, some, usual = 1000, 150, 300
 	const period = 1500 * time.Millisecond
+	random := s.random("timer calls")
+	// Once, or more often: what a connection costs may begin with any of them.
+	use := func(c *connection) error {
+		for range 1 + random.IntN(3) {
+			if err := c.hello(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	flags := []string{"-idle-timeout", period.String()}
+	each := func(t netpoll.Counters, n int) float64 {
+		return float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / float64(n)
+	}
 	value, err := leastUnhurried(2*period, func() (value float64, err error) {
 		err = s.with(func(server *Server) error {
-			r, err := server.runOut(many)
-			t := r.Total
-			value = float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / many
+			r, err := server.runOut(many, use)
+			value = each(r.Total, many)
 			return err
 		}, flags...)
 		return value, err
+	})
+	if err != nil {
+		return value, err
+	}
+	err = s.with(func(server *Server) error {
+		if _, err := server.restingAfter(usual, use); err != nil {
+			return err
+		}
+		r, err := server.read()
+		value = max(value, each(r.Total, usual))
+		return err
 	})
 	if err != nil || s.Blind() != nil {
 		return value, err
@@ -131,10 +155,13 @@ func timerCalls(s *Subject) (float64, error) {
 		}
 		defer server.Kill()
 		before := server.record.snapshot()
-		if err := server.runOutUnasked(some); err != nil {
+		if err := server.runOutUnasked(some, use); err != nil {
 			return 0, err
 		}
 		after := server.record.snapshot()
+		if n := after[wokenLoops] - before[wokenLoops]; n > 0 {
+			return 0, fmt.Errorf("while connections rest, another thread wakes the loop: %d times", n)
+		}
 		seen := 0
 		for _, call := range []string{timerfdCreate, timerfdSettime, wakeUps} {
 			seen += after[call] - before[call]
@@ -163,7 +190,7 @@ func leastUnhurried(should time.Duration, count func() (float64, error)) (least 
 
 // runOutUnasked lets n idle connections run out of time as their clients see it: for a request to the admin listener
 // Go's runtime wakes threads of its own, by the same calls.
-func (s *Server) runOutUnasked(n int) error {
+func (s *Server) runOutUnasked(n int, use func(*connection) error) error {
 	all := make([]*connection, 0, n)
 	defer func() { closeAll(all) }()
 	for range n {
@@ -172,7 +199,7 @@ func (s *Server) runOutUnasked(n int) error {
 			return err
 		}
 		all = append(all, c)
-		if err := c.hello(); err != nil {
+		if err := use(c); err != nil {
 			return err
 		}
 	}
@@ -184,8 +211,8 @@ func (s *Server) runOutUnasked(n int) error {
 	return nil
 }
 
-func (s *Server) runOut(n int) (harness.Reading, error) {
-	all, err := s.resting(n)
+func (s *Server) runOut(n int, use func(*connection) error) (harness.Reading, error) {
+	all, err := s.restingAfter(n, use)
 	defer closeAll(all)
 	if err != nil {
 		return harness.Reading{}, err
