@@ -20,7 +20,7 @@ import (
 const turnsFolder = "bench/variants/wrong-turns"
 
 // turnOrder is the order in which they are listed.
-var turnOrder = []string{"router", "linking", "fixed-buffer", "sendmsg", "256-bytes", "stopping-early"}
+var turnOrder = []string{"router", "linking", "fixed-buffer", "sendmsg", "256-bytes", "own-table", "stopping-early"}
 
 // wrongTurn is a change that looks right and is not. Its folder's README.md explains
 // the fields.
@@ -200,18 +200,18 @@ func (x *experiment) build(ctx context.Context) error {
 	if x.stage, err = harness.FindStage(x.lab.root, x.turn.Stage); err != nil {
 		return err
 	}
-	if x.base, err = x.compile(ctx, harness.ShortName(x.stage), nil, nil); err != nil {
+	if x.base, err = x.compile(ctx, harness.ShortName(x.stage), harness.Change{}, nil); err != nil {
 		return err
 	}
 	if len(x.turn.Parts) == 0 {
-		x.changed, err = x.compile(ctx, "with "+x.turn.Name, x.turn.Edits, x.turn.Flags)
+		x.changed, err = x.compile(ctx, "with "+x.turn.Name, x.turn.Change, x.turn.Flags)
 		return err
 	}
 	all := []harness.Edit{}
 	for _, p := range x.turn.Parts {
 		all = append(all, p.Edits...)
 	}
-	if x.changed, err = x.compile(ctx, "stopped early", all, nil); err != nil {
+	if x.changed, err = x.compile(ctx, "stopped early", harness.Change{Edits: all}, nil); err != nil {
 		return err
 	}
 	for i, p := range x.turn.Parts {
@@ -221,7 +221,7 @@ func (x *experiment) build(ctx context.Context) error {
 				others = append(others, o.Edits...)
 			}
 		}
-		s, err := x.compile(ctx, "only "+p.Name, others, nil)
+		s, err := x.compile(ctx, "only "+p.Name, harness.Change{Edits: others}, nil)
 		if err != nil {
 			return err
 		}
@@ -230,8 +230,8 @@ func (x *experiment) build(ctx context.Context) error {
 	return nil
 }
 
-func (x *experiment) compile(ctx context.Context, name string, edits []harness.Edit, flags []string) (run.Server, error) {
-	v := harness.Variant{Name: strings.ReplaceAll(name, " ", "-"), Stage: x.stage, Change: harness.Change{Edits: edits}, Flags: flags}
+func (x *experiment) compile(ctx context.Context, name string, change harness.Change, flags []string) (run.Server, error) {
+	v := harness.Variant{Name: strings.ReplaceAll(name, " ", "-"), Stage: x.stage, Change: change, Flags: flags}
 	s, err := run.BuildVariant(ctx, x.lab.root, x.folder, v)
 	if err != nil {
 		return s, fmt.Errorf("cannot build %s %s: %w", harness.ShortName(x.stage), name, err)

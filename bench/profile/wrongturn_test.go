@@ -42,7 +42,7 @@ func TestEveryWrongTurnIsComplete(t *testing.T) {
 			require.Equal(t, len(e.Categories) > 0, e.Saves != 0, turn.Name)
 		}
 		changes := 0
-		for _, has := range []bool{len(turn.Edits) > 0, len(turn.Parts) > 0, len(turn.Flags) > 0} {
+		for _, has := range []bool{len(turn.Edits) > 0, turn.Patch != "", len(turn.Parts) > 0, len(turn.Flags) > 0} {
 			if has {
 				changes++
 			}
@@ -69,9 +69,9 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 			require.NoError(t, err)
 			// The type checker knows the stage alone. go vet compiles everything, but does not
 			// link.
-			compile := func(edits []harness.Edit, folders ...string) {
+			compile := func(change harness.Change, folders ...string) {
 				t.Helper()
-				source, err := harness.Variant{Stage: turn.Stage, Change: harness.Change{Edits: edits}}.Source(t.Context(), testRoot)
+				source, err := harness.Variant{Stage: turn.Stage, Change: change}.Source(t.Context(), testRoot)
 				require.NoError(t, err)
 				if b := turn.Benchmark; b != nil {
 					source.Others[b.Folder+"/wrong_turn_test.go"] = []byte(b.Text)
@@ -91,14 +91,15 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 			if turn.Benchmark != nil {
 				folders = append(folders, "./"+turn.Benchmark.Folder)
 			}
-			edits := slices.Clone(turn.Edits)
+			change := turn.Change
+			change.Edits = slices.Clone(change.Edits)
 			for _, p := range turn.Parts {
-				edits = append(edits, p.Edits...)
+				change.Edits = append(change.Edits, p.Edits...)
 			}
-			compile(edits, folders...)
+			compile(change, folders...)
 			// Each part alone: it may need what another one leaves away.
 			for _, p := range turn.Parts {
-				compile(p.Edits, folders...)
+				compile(harness.Change{Edits: p.Edits}, folders...)
 			}
 		})
 	}

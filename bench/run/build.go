@@ -51,7 +51,7 @@ func BuildVariant(ctx context.Context, root, folder string, v harness.Variant) (
 	if err != nil {
 		return Server{}, err
 	}
-	s := Server{Name: v.Name, Args: v.Args, Admin: true}
+	s := Server{Name: v.Name, Args: v.Args, Env: v.Env, Admin: true}
 	s.Path, err = source.Build(ctx, folder)
 	return s, err
 }

@@ -28,9 +28,10 @@ type Variant struct {
 	// Change comes first, then each of Then on top of it.
 	Change `yaml:",inline"`
 	Then   []Change `yaml:"then"`
-	// Flags are flags for go build, Args for the server.
+	// Flags are flags for go build, Args for the server, Env variables of its environment.
 	Flags []string `yaml:"flags"`
 	Args  []string `yaml:"args"`
+	Env   []string `yaml:"env"`
 }
 
 // Change is one change. Its parts are applied in the order of the fields; those left empty change

@@ -29,7 +29,6 @@ type options struct {
 	Config
 	gomaxprocs   int   // 0: by the number of workers
 	maxFiles     int   // 0: the hard limit
-	minHeap      int64 // bytes, see keepMinHeap
 	staticMemory int64 // bytes, see app.Options
 	testRoutes   bool
 	foreground   bool
@@ -59,7 +58,6 @@ func parse(stage string, args []string) (o options, help string, err error) {
 	f.flag(&o.Overlap, "overlap", "shares the port with an older process")
 	f.flag(&o.Pin, "pin", "binds each loop to a CPU")
 	f.number(&o.gomaxprocs, "gomaxprocs", 0, maxWorkers+2, "threads that run Go code; 0: by the workers")
-	f.bytes(&o.minHeap, "min-heap", usualMinHeap, maxMinHeap, "no garbage collection below; 0: 4 MiB")
 	f.admin(&o.Admin, "admin", "profiles and counters; :port is on loopback")
 	f.folder(&o.Static, "static", "serves a folder under /static/")
 	f.bytes(&o.staticMemory, "static-memory", 64<<20, maxStatic, "most bytes of files held, or of one file")

@@ -19,7 +19,7 @@ func TestDefaults(t *testing.T) {
 		IdleTimeout: time.Minute, HeadTimeout: 10 * time.Second, BodyTimeout: 10 * time.Second, BodyTotal: time.Minute,
 		WriteTimeout: 10 * time.Second, WriteTotal: 10 * time.Minute, LingerTimeout: time.Second, Grace: 5 * time.Second,
 		MaxBody: 1 << 20,
-	}, minHeap: 32 << 20, staticMemory: 64 << 20}, o)
+	}, staticMemory: 64 << 20}, o)
 }
 
 func TestEveryFlag(t *testing.T) {
@@ -27,7 +27,7 @@ func TestEveryFlag(t *testing.T) {
 	o, _, err := parse("stage7-fake", []string{
 		"-addr", "[::1]:0", "--workers=3", "-idle-timeout", "1ms", "--head-timeout", "2s", "-body-timeout=3s", "-body-total-timeout=4s",
 		"-write-timeout=5s", "-write-total-timeout=7s", "-linger-timeout=6s", "-grace=0s", "-max-body=0", "-max-conns=7", "-max-files=64", "-acceptor", "--overlap",
-		"-pin=true", "-gomaxprocs=8", "-min-heap=6", "-admin=:9090", "-static=" + folder, "-static-memory=5", "-poison", "-test-routes", "-foreground",
+		"-pin=true", "-gomaxprocs=8", "-admin=:9090", "-static=" + folder, "-static-memory=5", "-poison", "-test-routes", "-foreground",
 	})
 	require.NoError(t, err)
 	require.Equal(t, options{
@@ -38,7 +38,7 @@ func TestEveryFlag(t *testing.T) {
 			MaxBody: 0, MaxConns: 7, Acceptor: true, Overlap: true, Pin: true,
 			Admin: "127.0.0.1:9090", Static: folder, Poison: true,
 		},
-		gomaxprocs: 8, maxFiles: 64, minHeap: 6, staticMemory: 5, testRoutes: true, foreground: true,
+		gomaxprocs: 8, maxFiles: 64, staticMemory: 5, testRoutes: true, foreground: true,
 	}, o)
 }
 
@@ -89,7 +89,6 @@ func TestBadFlags(t *testing.T) {
 		{`bad address "127.0.0.1:65536"`, []string{"-addr", "127.0.0.1:65536"}},
 		{`bad address "127.0.0.1:x"`, []string{"-admin", "x"}},
 		{`want a whole number from 0 to 1099511627776`, []string{"-static-memory", "-1"}},
-		{`want a whole number from 0 to 1099511627776`, []string{"-min-heap", "-1"}},
 		{`it is not a folder`, []string{"-static", file}},
 		{`no such file`, []string{"-static", file + ".none"}},
 		{`invalid boolean value "maybe" for -pin`, []string{"-pin=maybe"}},
@@ -114,7 +113,7 @@ func TestHelpFitsEightyColumnsAndNamesEveryFlag(t *testing.T) {
 			require.LessOrEqual(t, len(line), 81, line)
 		}
 		for _, name := range strings.Fields("addr workers idle-timeout head-timeout body-timeout body-total-timeout write-timeout write-total-timeout linger-timeout " +
-			"grace max-body max-conns max-files acceptor overlap pin gomaxprocs min-heap admin static static-memory h") {
+			"grace max-body max-conns max-files acceptor overlap pin gomaxprocs admin static static-memory h") {
 			require.Contains(t, help, "\n  -"+name+" ")
 		}
 		require.Contains(t, help, "(127.0.0.1:8080)")

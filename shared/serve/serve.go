@@ -149,7 +149,6 @@ func run(stage string, f Factory, args []string, stdout, stderr io.Writer, signa
 		o.CPUs = topology.Place(o.CPUs, o.Workers, readSys)
 	}
 	runtime.GOMAXPROCS(o.gomaxprocs)
-	keepMinHeap(o.minHeap)
 	startTimers()
 
 	routes := app.New(app.Options{TestRoutes: o.testRoutes, Static: o.Static, StaticMemory: o.staticMemory})

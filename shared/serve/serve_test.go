@@ -2,14 +2,10 @@ package serve
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"runtime"
-	"runtime/metrics"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
 )
@@ -33,8 +29,6 @@ func TestMain(m *testing.M) {
 //	dead      has ended before it was asked
 //	taken     does not start
 //	hungry    takes every descriptor there is, and ends when killed
-//	measured  its port is the MiB at which its heap is collected next
-//	hoarding  the same, after it has 64 MiB to keep
 //	none      cannot even be made
 type fake struct {
 	manner  string
@@ -44,7 +38,6 @@ type fake struct {
 	drained chan struct{}
 	ended   chan struct{}
 	closed  bool
-	hoard   []byte
 }
 
 func newFake(c *Config, manner string) (*fake, error) {
@@ -65,18 +58,6 @@ func (f *fake) Start() (string, error) {
 		return "", &netpoll.AddressInUseError{Address: f.config.Addr}
 	case "dead":
 		f.end()
-	case "measured":
-		return fmt.Sprintf("192.0.2.1:%d", heapGoal()>>20), nil
-	case "hoarding":
-		f.hoard = make([]byte, 64<<20)
-		runtime.GC()
-		// The floor follows a collection soon, and not at once.
-		for end := time.Now().Add(10 * time.Second); gogc() != 100; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				return "", fmt.Errorf("GOGC is %d with a heap of 64 MiB", gogc())
-			}
-		}
-		return fmt.Sprintf("192.0.2.1:%d", heapGoal()>>20), nil
 	case "hungry":
 		for {
 			// Not os.Open, which would make the runtime open what its timers need.
@@ -90,7 +71,7 @@ func (f *fake) Start() (string, error) {
 
 func (f *fake) Drain() {
 	close(f.drained)
-	if f.manner == "obedient" || f.manner == "measured" || f.manner == "hoarding" {
+	if f.manner == "obedient" {
 		f.end()
 	}
 }
@@ -115,18 +96,3 @@ func (f *fake) Close() {
 	f.closed = true
 }
 func (f *fake) Loops() []*netpoll.Published { return f.loops }
-
-// heapGoal is the size in bytes at which the heap is collected next.
-func heapGoal() uint64 {
-	runtime.GC()
-	return read("/gc/heap/goal:bytes")
-}
-
-// gogc is the percentage by which the heap may grow at present.
-func gogc() uint64 { return read("/gc/gogc:percent") }
-
-func read(metric string) uint64 {
-	sample := []metrics.Sample{{Name: metric}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
-}

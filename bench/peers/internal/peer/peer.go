@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -33,11 +32,6 @@ func Flags() Options {
 	flag.Parse()
 	if o.Workers <= 0 {
 		o.Workers = runtime.NumCPU()
-	}
-	if os.Getenv("GOGC") == "" {
-		// A heap of 32 MiB before anything is collected, as the stages have by -min-heap. For heaps as small as
-		// under the bench's workloads this percentage comes to the same.
-		debug.SetGCPercent(800)
 	}
 	return o
 }
