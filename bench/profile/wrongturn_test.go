@@ -77,7 +77,7 @@ func TestEveryWrongTurnCompiles(t *testing.T) {
 					source.Others[b.Folder+"/wrong_turn_test.go"] = []byte(b.Text)
 				}
 				switch {
-				case len(source.Others) == 0 || !testenv.SlowToo() && !slices.ContainsFunc(edits, outside):
+				case len(source.Others) == 0 || !testenv.SlowToo() && !slices.ContainsFunc(change.Edits, outside):
 					require.NoError(t, checker.Check(source.Files))
 					return
 				case !testenv.SlowToo(): // all that stands on a changed package is compiled too
