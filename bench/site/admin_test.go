@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +19,7 @@ import (
 // TestAdminPageMoves opens the page of a stage's admin listener while requests come: what it shows of the
 // last second is what a request costs, and it breaks no rule of axe.
 func TestAdminPageMoves(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("the servers need Linux")
-	}
-	b := startBrowser(t)
-	source, err := harness.Variant{Stage: "stage5"}.Source(t.Context(), root)
-	require.NoError(t, err)
-	program, err := source.Build(t.Context(), t.TempDir())
-	require.NoError(t, err)
-	server, err := harness.StartServer(t.Context(), harness.ServerCommand{Command: harness.Command{Path: program, Args: []string{"-workers=2"}}})
-	require.NoError(t, err)
-	t.Cleanup(server.Close)
+	b, server := startServed(t, harness.Variant{Stage: "stage5"}, "-workers=2")
 	home := "http://" + server.Ready.Admin + "/"
 	b.open(home)
 	calls := strings.Split(b.eval(`[...document.querySelectorAll("[data-call]")].map(e => e.dataset.call).join()`), ",")

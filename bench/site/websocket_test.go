@@ -9,23 +9,29 @@ import (
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
-// TestWebSocketInABrowser has a browser's own WebSocket talk to the reference of exercise 23.
-func TestWebSocketInABrowser(t *testing.T) {
+// startServed starts a browser, and a variant of a stage for it.
+func startServed(t *testing.T, v harness.Variant, args ...string) (*browser, *harness.Server) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the servers need Linux")
 	}
 	b := startBrowser(t)
-	const folder = "docs/workshop/exercises/23-websocket/"
-	v := harness.Variant{Name: "websocket", Stage: "stage5", Then: []harness.Change{
-		{Folder: folder + "_start", Patch: folder + "start.patch"}, {Folder: folder + "_reference", Patch: folder + "reference.patch"},
-	}}
 	source, err := v.Source(t.Context(), root)
 	require.NoError(t, err)
 	program, err := source.Build(t.Context(), t.TempDir())
 	require.NoError(t, err)
-	server, err := harness.StartServer(t.Context(), harness.ServerCommand{Command: harness.Command{Path: program, Args: []string{"-max-body=100000"}}})
+	server, err := harness.StartServer(t.Context(), harness.ServerCommand{Command: harness.Command{Path: program, Args: args}})
 	require.NoError(t, err)
 	t.Cleanup(server.Close)
+	return b, server
+}
+
+// TestWebSocketInABrowser has a browser's own WebSocket talk to the reference of exercise 23.
+func TestWebSocketInABrowser(t *testing.T) {
+	const folder = "docs/workshop/exercises/23-websocket/"
+	v := harness.Variant{Name: "websocket", Stage: "stage5", Then: []harness.Change{
+		{Folder: folder + "_start", Patch: folder + "start.patch"}, {Folder: folder + "_reference", Patch: folder + "reference.patch"},
+	}}
+	b, server := startServed(t, v, "-max-body=100000")
 	b.open("http://" + server.Ready.Address + "/")
 	b.eval(`
 		globalThis.opened = () => new Promise((resolve, reject) => {
