@@ -123,6 +123,12 @@ func exhaust(t T, p Program, flags []string, queues bool) {
 
 	// Some go, and others are served at once: those in the queue first. Then all go that were served. Each
 	// that waits has an answer then: it is served, or was told that there is no room.
+	// More come before that, as all who came earlier may have been told meanwhile.
+	for range 40 {
+		c := dial(t, s)
+		c.send(t, helloRequest)
+		waiting = append(waiting, c)
+	}
 	for _, c := range served[:8] {
 		c.Close()
 	}
@@ -147,6 +153,7 @@ func exhaust(t T, p Program, flags []string, queues bool) {
 		}
 		c.Close()
 	}
+	t.Logf("of those that waited %d were served, %d told", room, len(waiting)-1-room)
 	require.Positive(t, room)
 	s.awaitServed(t)
 	s.settled(t, files)
