@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -176,21 +177,46 @@ func TestProof(t *testing.T) {
 	if how != "" {
 		awaitDeadlines(t, root, all)
 	}
-	for _, e := range all {
-		impossible := e.impossible()
-		for _, v := range variantsOf(t, root, e) {
-			t.Run(v.label, func(t *testing.T) {
-				t.Parallel()
-				if impossible != nil {
-					t.Skip(impossible)
-				}
-				prove(t, root, e, v, how != "")
-			})
+	type doubt struct {
+		of  *Exercise
+		in  variant
+		why error
+	}
+	var mutex sync.Mutex
+	var doubts []doubt
+	t.Run("all", func(t *testing.T) {
+		for _, e := range all {
+			impossible := e.impossible()
+			for _, v := range variantsOf(t, root, e) {
+				t.Run(v.label, func(t *testing.T) {
+					t.Parallel()
+					if impossible != nil {
+						t.Skip(impossible)
+					}
+					if err := prove(t, root, e, v, how != ""); err != nil {
+						mutex.Lock()
+						defer mutex.Unlock()
+						doubts = append(doubts, doubt{e, v, err})
+					}
+				})
+			}
 		}
+	})
+	// Side by side they can starve each other of the CPUs: by itself, a grader must be right.
+	require.LessOrEqual(t, len(doubts), mostDoubts, "%v", doubts)
+	for _, d := range doubts {
+		t.Run("by itself/"+d.in.label, func(t *testing.T) {
+			t.Logf("beside others: %v", d.why)
+			require.NoError(t, prove(t, root, d.of, d.in, how != ""))
+		})
 	}
 }
 
-func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
+// mostDoubts is how many of some 200 gradings that run side by side may need one by themselves.
+const mostDoubts = 4
+
+// prove grades v, and says how the verdict differs from the one that is stated.
+func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) error {
 	temporary := t.TempDir()
 	binary, err := v.files.buildIn(t.Context(), root, temporary, v.label)
 	require.NoError(t, err)
@@ -199,27 +225,37 @@ func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) {
 	broken := e.rules(t.TempDir(), v.files, start)
 	subject := e.subject(t.Context(), root, temporary, v.label, binary, v.files, start)
 	subject.Seed = uint64(rand.Uint32())
-	t.Logf("seed %d", subject.Seed)
-	r := e.gradeBinary(subject, func(f grade.Finding) { broken = append(broken, f) }, func(string) {}, nil)
+	r := v.asked(e).gradeBinary(subject, func(f grade.Finding) { broken = append(broken, f) }, func(string) {}, nil)
 	r.findings = append(broken, general(subject, v, whole)...)
-	var said strings.Builder
-	for _, f := range r.findings {
-		fmt.Fprintf(&said, "%v  %s: %s\n", f.Holds, f.Check, f.Text)
-	}
-	t.Logf("%s", said.String())
 	failing := r.checks()
-	switch {
-	case v.passes:
-		require.Empty(t, failing, "the reference must pass")
-	case v.only:
-		require.ElementsMatch(t, v.fails, failing, "the start must fail for the stated reason")
-	default:
-		require.Subset(t, failing, v.fails, "this wrong solution must be found")
-	}
 	if v.reference && whole && (e.Reference == "" || e.Reference == onStart) {
-		finding := subject.CommonSuite()
-		require.True(t, finding.Holds, "%s", finding.Text)
+		if f := subject.CommonSuite(); !f.Holds {
+			r.findings, failing = append(r.findings, f), append(failing, f.Check)
+		}
 	}
+	said := fmt.Sprintf("seed %d\n", subject.Seed)
+	for _, f := range r.findings {
+		said += fmt.Sprintf("%v  %s: %s\n", f.Holds, f.Check, f.Text)
+	}
+	t.Log(said)
+	missed := slices.DeleteFunc(slices.Clone(v.fails), func(name string) bool { return slices.Contains(failing, name) })
+	switch {
+	case len(missed) > 0:
+		return fmt.Errorf("%s must fail %q, and did not:\n%s", v.label, missed, said)
+	case v.passes && len(failing) > 0, v.only && len(failing) > len(v.fails):
+		return fmt.Errorf("%s fails %q:\n%s", v.label, failing, said)
+	}
+	return nil
+}
+
+// asked is the exercise with those checks that say something of v: of a wrong solution, those that must find it.
+func (v variant) asked(e *Exercise) *Exercise {
+	if v.passes || v.only {
+		return e
+	}
+	asked := *e
+	asked.Checks = slices.DeleteFunc(slices.Clone(e.Checks), func(c grade.Check) bool { return !slices.Contains(v.fails, c.Name()) })
+	return &asked
 }
 
 // general runs the checks that all exercises have: all but the longest of a reference, and of a

@@ -51,6 +51,11 @@ func newStandstill(s *Subject, half bool) (*standstill, error) {
 }
 
 func (s *standstill) prepare(half bool) (ready bool, err error) {
+	// The connection that the counters are read over is there before: else it might get the descriptor that
+	// the next client is to get.
+	if _, err := s.server.read(); err != nil {
+		return false, err
+	}
 	if s.old, err = dial(s.server.Ready.Address); err != nil {
 		return false, err
 	}
