@@ -133,7 +133,8 @@ check: ; $(call learn,check $(if $(call on,$(MEASURE)),--measure) $(if $(SEED),-
 else
 check: test
 endif
-workshop-proof: ; QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m ./bench/workshop -run TestProof $(ARGS)
+# A grader waits as long as it computes.
+workshop-proof: ; QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m -parallel $$((2 * $$(nproc))) ./bench/workshop -run TestProof $(ARGS)
 
 ### One stage, 0 to 5
 ## stage3 run | runs it until Ctrl-C; so does make stage3 alone

@@ -254,7 +254,9 @@ func (v variant) asked(e *Exercise) *Exercise {
 		return e
 	}
 	asked := *e
-	asked.Checks = slices.DeleteFunc(slices.Clone(e.Checks), func(c grade.Check) bool { return !slices.Contains(v.fails, c.Name()) })
+	asked.Checks = slices.DeleteFunc(slices.Clone(e.Checks), func(c grade.Check) bool {
+		return !slices.ContainsFunc(v.fails, func(name string) bool { return name == c.Name() || c.Figure != "" && grade.OfAnyFigure(name) })
+	})
 	return &asked
 }
 

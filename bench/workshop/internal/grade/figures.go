@@ -309,6 +309,12 @@ func (s *Subject) watch(l load, m *perRequest) error {
 	return nil
 }
 
+// What is found beside a figure has a name of its own.
+const honestCounters, sameUnwatched = "honest counters", "the same unwatched"
+
+// OfAnyFigure says whether a finding of this name comes beside those of figures, whichever is counted.
+func OfAnyFigure(name string) bool { return name == honestCounters || name == sameUnwatched }
+
 // figure answers a check's finding, and a second one if the counters do not say what was seen.
 func (s *Subject) figure(c Check) ([]Finding, error) {
 	f, ok := figures[c.Figure]
@@ -342,7 +348,7 @@ func (s *Subject) figure(c Check) ([]Finding, error) {
 	}
 	if f.counter != "" && len(f.calls) > 0 && m.calls != nil && seen > value+counterSlack+value/20 {
 		findings = append(findings, Finding{
-			Check: "honest counters",
+			Check: honestCounters,
 			Text:  fmt.Sprintf("the counters say %s %s per request, but %s were seen from outside", number(value), c.Figure, number(seen)),
 			Look:  "counters are not yours to change: each call of shared/netpoll takes those of its own loop",
 		})
@@ -350,7 +356,7 @@ func (s *Subject) figure(c Check) ([]Finding, error) {
 	if l, err := s.load(c.Of); err == nil {
 		if err := m.sameWatched(l); err != nil {
 			findings = append(findings, Finding{
-				Check: "the same unwatched",
+				Check: sameUnwatched,
 				Text:  "a server does the same whoever looks, and with any number of workers: " + err.Error(),
 				Look:  "what does it know about being watched?",
 			})
