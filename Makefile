@@ -156,7 +156,7 @@ diff:
 	case $$? in 0) echo "no difference" ;; 1 | 141) ;; *) exit 2 ;; esac
 
 ### Everything
-## test | all tests, in some 6 minutes on 2 CPUs
+## test | all tests, in some 3 minutes on 2 CPUs
 # make vet is another, and what a debugger wants of a binary takes more time than the rest of linking.
 test: ; $(GO) test -vet=off -ldflags=-w $(ARGS) ./...
 ## race | race detector on all tests; needs a C compiler

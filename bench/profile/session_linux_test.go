@@ -20,6 +20,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 var buildFolder string
@@ -164,6 +165,7 @@ func TestNoAllocationFromStage3On(t *testing.T) {
 
 // The whole way with Go's own profiler, which needs no tool and no permission.
 func TestFlameGraphWithGoAlone(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	l := testLab(t)
 	var told []string
@@ -221,6 +223,7 @@ func TestProfileThatEndsBeforeTheLoad(t *testing.T) {
 }
 
 func TestPerfSeesIntoTheKernel(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	l := testLab(t)
 	perf, err := newPerfRecorder(t.Context(), l.place.Own)
@@ -245,6 +248,7 @@ func TestPerfSeesIntoTheKernel(t *testing.T) {
 
 // perf that refuses is one line and no end of the matter.
 func TestWithoutPermissionGoIsUsed(t *testing.T) {
+	testenv.Slow(t)
 	l := testLab(t)
 	folder := t.TempDir()
 	refusing := "#!/bin/sh\necho 'Error: Access to performance monitoring and observability operations is limited. Consider perf_event_paranoid' >&2\nexit 255\n"

@@ -18,6 +18,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 func TestWhatDoesNotFitIsSkippedAndSaid(t *testing.T) {
@@ -80,6 +81,7 @@ func TestPeersCan(t *testing.T) {
 }
 
 func TestRateGoesToTheGenerator(t *testing.T) {
+	testenv.Slow(t)
 	b := bench(t)
 	b.Rate, b.Duration = 200, 100*time.Millisecond
 	m, err := b.measure(t.Context(), Item{Server: rig(t, "good"), Workload: hello(t, 2)})

@@ -23,6 +23,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 	"github.com/qps-ladder/qps-ladder/shared/netpoll"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 func hello(t *testing.T, connections int) workload.Workload {
@@ -50,6 +51,7 @@ func TestMeasureOnce(t *testing.T) {
 }
 
 func TestSlowServerIsRankedSlower(t *testing.T) {
+	testenv.Slow(t)
 	b := bench(t)
 	const rounds = 2 * stats.MinimumRounds // on a starved machine some may pass without an answer, which are in no ratio
 	b.Rounds, b.NoRepeat = rounds, true
@@ -358,6 +360,7 @@ func TestWrkResult(t *testing.T) {
 }
 
 func TestWrk(t *testing.T) {
+	testenv.Slow(t)
 	if err := FindWrk(); err != nil {
 		t.Skip(err)
 	}

@@ -142,7 +142,9 @@ func (b *builder) machinesTable() (string, error) {
 			cell := "–"
 			for _, r := range d.Ratios {
 				if (r.Kind == results.Step || r.Kind == results.Target) && r.Metric == results.RequestsPerSecond && r.Head == s.head && r.Workload == s.workload {
-					cell = spoken(r)
+					// The interval below its median: there are many columns.
+					tag, text, _ := strings.Cut(spoken(r), ">")
+					cell = tag + ">" + strings.Replace(text, " [", "<br>[", 1)
 				}
 			}
 			cells = append(cells, cell)

@@ -6,13 +6,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/report"
 	"github.com/qps-ladder/qps-ladder/bench/results"
-	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // builtSite is the site, built once for all tests that only look at it.
@@ -67,25 +64,16 @@ func TestPagesInBrowser(t *testing.T) {
 	}
 	home := (&url.URL{Scheme: "file", Path: folder}).String()
 
-	// In the short form each page has one of the sizes, by the seed, and two have all.
-	seed := rand.Uint64()
-	if text := os.Getenv("SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("SEED=%d draws the same sizes again", seed)
-	first := rand.New(rand.NewPCG(seed, 0)).Perm(len(pages))
-	for i, size := range []struct {
+	for _, size := range []struct {
 		width int
 		dark  bool
 	}{{1440, false}, {1024, true}, {390, false}} {
 		b.size(size.width, 850, size.dark)
-		for j, page := range pages {
-			if !testenv.SlowToo() && first[j]%3 != i && page != "index.html" && page != "2-conn-timer.html" {
-				continue
-			}
+		for _, page := range pages {
 			b.open(address(page))
+			if size.width == 1440 {
+				require.Empty(t, b.eval(`[...document.querySelectorAll(".table")].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent.slice(0, 60)).join("\n")`), "%s: a table that is moved sideways", page)
+			}
 			if size.width >= 1024 {
 				require.Empty(t, b.eval(smallText), "%s: letters of less than 10 px in a drawing", page)
 			}
@@ -230,7 +218,6 @@ const smallText = `[...document.querySelectorAll("svg text")].filter(e => e.getC
 // TestAccessible runs axe, which knows the rules of WCAG, on a page of each kind in both themes; on
 // all of them with ALL_PAGES.
 func TestAccessible(t *testing.T) {
-	testenv.Slow(t)
 	b := startBrowser(t)
 	folder, pages := writtenSite(t)
 	axe, err := os.ReadFile(filepath.Join("testdata", "axe.min.js"))
@@ -256,6 +243,9 @@ func TestAccessible(t *testing.T) {
 		}
 		for _, page := range pages {
 			b.open((&url.URL{Scheme: "file", Path: filepath.Join(folder, page)}).String())
+			if page == "report.html" {
+				require.Empty(t, b.eval(smallText), "%d pixels wide: letters of less than 10 px in a chart", c.width)
+			}
 			b.eval(string(axe) + "; 0")
 			rules := `{ resultTypes: ["violations"] }`
 			if c.dark { // the rest is the same

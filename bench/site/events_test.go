@@ -21,6 +21,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/results"
 	"github.com/qps-ladder/qps-ladder/bench/run"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // eventServer starts the reference of exercise 22.
@@ -177,6 +178,7 @@ func TestEventsInBrowser(t *testing.T) {
 
 // The measurement is short here, and what it counts is exact.
 func TestEventsAreCounted(t *testing.T) {
+	testenv.Slow(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("the servers need Linux: there is no epoll here")
 	}

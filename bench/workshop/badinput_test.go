@@ -19,6 +19,7 @@ import (
 
 // Bad code is told apart from wrong code: a clear line in good time, and no process left.
 func TestBadServers(t *testing.T) {
+	testenv.Slow(t)
 	requireLinux(t)
 	root := testRoot(t)
 	const plainMain = "package main\n\nimport \"github.com/qps-ladder/qps-ladder/shared/serve\"\n\nfunc main() {\n\tserve.Main(serve.StageName(), newServer)\n}\n"

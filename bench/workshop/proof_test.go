@@ -17,6 +17,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/typecheck"
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // proofVariable says how much is proved: "" builds every variant of every exercise and grades those of one;
@@ -171,11 +172,15 @@ func TestProof(t *testing.T) {
 	all, err := exercises(root)
 	require.NoError(t, err)
 	how := os.Getenv(proofVariable)
+	if how == "" {
+		testenv.Slow(t)
+	}
 	all = slices.DeleteFunc(all, func(e *Exercise) bool {
 		return how != "all" && how != fmt.Sprint(e.Number) && (how != "" || e.Number != quickProof)
 	})
-	if how != "" {
-		awaitDeadlines(t, root, all)
+	p := &proof{root: root, whole: how != "", folder: t.TempDir()}
+	if p.whole {
+		t.Cleanup(func() { p.awaitDeadlines(t) })
 	}
 	type doubt struct {
 		of  *Exercise
@@ -184,30 +189,36 @@ func TestProof(t *testing.T) {
 	}
 	var mutex sync.Mutex
 	var doubts []doubt
-	t.Run("all", func(t *testing.T) {
-		for _, e := range all {
-			impossible := e.impossible()
-			for _, v := range variantsOf(t, root, e) {
-				t.Run(v.label, func(t *testing.T) {
-					t.Parallel()
-					if impossible != nil {
-						t.Skip(impossible)
+	// The references take longest, and their time limits run out beside the rest.
+	for _, references := range []bool{true, false} {
+		t.Run(map[bool]string{true: "references", false: "others"}[references], func(t *testing.T) {
+			for _, e := range all {
+				impossible := e.impossible()
+				for _, v := range variantsOf(t, root, e) {
+					if v.reference != references {
+						continue
 					}
-					if err := prove(t, root, e, v, how != ""); err != nil {
-						mutex.Lock()
-						defer mutex.Unlock()
-						doubts = append(doubts, doubt{e, v, err})
-					}
-				})
+					t.Run(v.label, func(t *testing.T) {
+						t.Parallel()
+						if impossible != nil {
+							t.Skip(impossible)
+						}
+						if err := p.grade(t, e, v); err != nil {
+							mutex.Lock()
+							defer mutex.Unlock()
+							doubts = append(doubts, doubt{e, v, err})
+						}
+					})
+				}
 			}
-		}
-	})
+		})
+	}
 	// Side by side they can starve each other of the CPUs: by itself, a grader must be right.
 	require.LessOrEqual(t, len(doubts), mostDoubts, "%v", doubts)
 	for _, d := range doubts {
 		t.Run("by itself/"+d.in.label, func(t *testing.T) {
 			t.Logf("beside others: %v", d.why)
-			require.NoError(t, prove(t, root, d.of, d.in, how != ""))
+			require.NoError(t, p.grade(t, d.of, d.in))
 		})
 	}
 }
@@ -215,11 +226,26 @@ func TestProof(t *testing.T) {
 // mostDoubts is how many of some 200 gradings that run side by side may need one by themselves.
 const mostDoubts = 4
 
-// prove grades v, and says how the verdict differs from the one that is stated.
-func prove(t *testing.T, root string, e *Exercise, v variant, whole bool) error {
-	temporary := t.TempDir()
+// proof is what all gradings have in common.
+type proof struct {
+	root   string
+	whole  bool   // more than one exercise's own checks
+	folder string // for programs, which may outlive their grading
+
+	mutex     sync.Mutex
+	deadlines map[string]<-chan []grade.Finding // by the name of the exercise
+}
+
+// grade grades v, and says how the verdict differs from the one that is stated.
+func (p *proof) grade(t *testing.T, e *Exercise, v variant) error {
+	root, whole := p.root, p.whole
+	temporary, err := os.MkdirTemp(p.folder, "")
+	require.NoError(t, err)
 	binary, err := v.files.buildIn(t.Context(), root, temporary, v.label)
 	require.NoError(t, err)
+	if v.reference && whole {
+		p.runOut(e, binary)
+	}
 	start, err := e.start(root)
 	require.NoError(t, err)
 	broken := e.rules(t.TempDir(), v.files, start)
@@ -271,28 +297,22 @@ func general(subject *grade.Subject, v variant, whole bool) (found []grade.Findi
 	return found
 }
 
-// awaitDeadlines has the references run out of the time limits that they have by default, all
-// beside what else t does: it only takes time.
-func awaitDeadlines(t *testing.T, root string, all []*Exercise) {
-	ctx, end := context.WithCancel(context.Background()) // t's ends before its clean-up
-	temporary := t.TempDir()
-	found := map[string]<-chan []grade.Finding{}
-	for _, e := range all {
-		if e.impossible() != nil {
-			continue
-		}
-		reference, err := e.reference(root)
-		require.NoError(t, err)
-		binary, err := reference.buildIn(ctx, root, temporary, e.Name+"-reference")
-		require.NoError(t, err)
-		found[e.Name] = (&grade.Subject{Binary: binary}).Deadlines(ctx)
+// runOut has the reference of e, which is binary, run out of the time limits that it has by default: it only takes time.
+func (p *proof) runOut(e *Exercise, binary string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.deadlines == nil {
+		p.deadlines = map[string]<-chan []grade.Finding{}
 	}
-	t.Cleanup(func() {
-		defer end()
-		for name, findings := range found {
-			for _, f := range <-findings {
-				require.True(t, f.Holds, "%s: %s", name, f.Text)
-			}
+	if p.deadlines[e.Name] == nil {
+		p.deadlines[e.Name] = (&grade.Subject{Binary: binary}).Deadlines(context.Background())
+	}
+}
+
+func (p *proof) awaitDeadlines(t *testing.T) {
+	for name, findings := range p.deadlines {
+		for _, f := range <-findings {
+			require.True(t, f.Holds, "%s: %s", name, f.Text)
 		}
-	})
+	}
 }

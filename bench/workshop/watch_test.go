@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // watched runs watch of exercise 2 with a check that says what it was begun of, and waits for its end when it is to.
@@ -64,6 +66,7 @@ func one(t *testing.T, begun chan files) files {
 }
 
 func TestWatchFollows(t *testing.T) {
+	testenv.Slow(t)
 	root, e, begun, keys, over := watched(t)
 	path := filepath.Join(e.work(root), "idle.go")
 	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o666)) }

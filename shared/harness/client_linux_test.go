@@ -107,7 +107,10 @@ func TestConn(t *testing.T) {
 
 	require.NoError(t, c.Send(HelloRequest))
 	require.NoError(t, c.AwaitFirst())
+	patience := c.Timeout
+	c.Timeout = 100 * time.Millisecond // all of it goes by
 	err = c.ReadEnd()
+	c.Timeout = patience
 	require.ErrorContains(t, err, `want the end of the connection; what came: "HTTP/1.1 200 OK`)
 	require.NoError(t, c.CloseWrite())
 	require.NoError(t, c.ReadEnd())

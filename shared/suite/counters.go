@@ -64,7 +64,7 @@ func countedRequests() int {
 	if raceEnabled {
 		return 1600
 	}
-	return thorough(10_000, 4000)
+	return thorough(10_000, 1600)
 }
 
 const (

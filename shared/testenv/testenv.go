@@ -16,10 +16,11 @@ const (
 	slowVariable = "QPS_LADDER_SLOW"
 )
 
-// Browser returns the path of a Chromium. Where there is none it skips the test, or fails it if
-// QPS_LADDER_BROWSER=required, as in .ci/run.
+// Browser returns the path of a Chromium, for a test that is slow by its nature, see Slow. Where there is none it
+// skips the test, or fails it if QPS_LADDER_BROWSER=required, as in .ci/run.
 func Browser(t testing.TB) string {
 	t.Helper()
+	Slow(t)
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless_shell"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path

@@ -9,6 +9,7 @@ import (
 
 func TestBrowser(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv(slowVariable, "1")
 	for _, c := range []struct {
 		value         string
 		skips, failed bool

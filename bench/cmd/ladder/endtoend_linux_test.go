@@ -117,6 +117,7 @@ func TestRunEndToEnd(t *testing.T) {
 
 // A comparison has rounds enough for verdicts, and speaks of the run before it.
 func TestCompareEndToEnd(t *testing.T) {
+	testenv.Slow(t)
 	root, folder := testRoot(t), t.TempDir()
 	comparable := 0 // ratios of the run before that have an interval
 	for again := range 2 {
@@ -155,6 +156,7 @@ var marks = regexp.MustCompile(`(?s)(<!--(?:figure|cite|ladder)(?: [^<>]*?)?-->)
 
 // Measures into docs/data, and writes the READMEs' figures from there.
 func TestRefreshEndToEnd(t *testing.T) {
+	testenv.Slow(t)
 	root, clone := testRoot(t), t.TempDir()
 	copyTree(t, root, clone)
 	names, err := harness.Stages(root)
@@ -239,6 +241,7 @@ func TestRefreshOfEachPart(t *testing.T) {
 
 // What looks into a server writes JSON as what measures does, in place of the text or beside it.
 func TestLooksAsJSON(t *testing.T) {
+	testenv.Slow(t)
 	root, folder := testRoot(t), t.TempDir()
 	look := func(schema string, args ...string) (text string, result map[string]any) {
 		t.Helper()
@@ -282,9 +285,6 @@ func TestLooksAsJSON(t *testing.T) {
 	require.Greater(t, run["objects_per_request"], 5.0)
 	require.Positive(t, element(run, "sites")["objects_per_request"])
 
-	if !testenv.SlowToo() {
-		return // the other two record and compare for longer
-	}
 	out, flame := look("flame", "flame", "2", "--profiler", "go", "--duration", "1s")
 	require.Contains(t, out, "kernel: TCP send")
 	require.FileExists(t, flame["page"].(string))
@@ -344,6 +344,7 @@ while :; do sleep 0.02; done
 
 // make stat: what perf counts, for each request.
 func TestStatEndToEnd(t *testing.T) {
+	testenv.Slow(t)
 	root, folder := testRoot(t), t.TempDir()
 	perf := filepath.Join(folder, "perf")
 	require.NoError(t, os.WriteFile(perf, []byte(fakePerf), 0o755))
