@@ -123,7 +123,7 @@ func (b *builder) machinesTable() (string, error) {
 	for _, s := range steps {
 		head = append(head, html.EscapeString(harness.ShortName(s.head)+", "+s.workload))
 	}
-	g := newGrid("numbers machines", head...)
+	g := newGrid("numbers many machines", head...)
 	for i, d := range documents {
 		m := d.Machine
 		about := fmt.Sprintf("%s, %d CPUs, %s, %s", m.CPU, m.CPUs, strings.TrimPrefix(m.Kernel, "Linux "), d.Method.Layout)
@@ -142,9 +142,7 @@ func (b *builder) machinesTable() (string, error) {
 			cell := "–"
 			for _, r := range d.Ratios {
 				if (r.Kind == results.Step || r.Kind == results.Target) && r.Metric == results.RequestsPerSecond && r.Head == s.head && r.Workload == s.workload {
-					// The interval below its median: there are many columns.
-					tag, text, _ := strings.Cut(spoken(r), ">")
-					cell = tag + ">" + strings.Replace(text, " [", "<br>[", 1)
+					cell = stacked(r)
 				}
 			}
 			cells = append(cells, cell)

@@ -167,6 +167,12 @@ func spoken(r results.Ratio) string {
 	return fmt.Sprintf(`<span class="%s" title="%s">%s</span>`, verdictClass(r), html.EscapeString(r.Words()), text)
 }
 
+// stacked is spoken with the interval below the median, for tables of many columns.
+func stacked(r results.Ratio) string {
+	tag, text, _ := strings.Cut(spoken(r), ">")
+	return tag + ">" + strings.Replace(text, " [", "<br>[", 1)
+}
+
 // ablationTable shows the variants of a chapter.
 func (b *builder) ablationTable(chapter string) (string, error) {
 	g := newGrid("ablation", "workload", "against", "requests per second", "server CPU")
@@ -305,7 +311,7 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 	of := b.results.named[peersName]
 	d := of.documents[0]
 	head := append([]string{html.EscapeString(stage) + " to …"}, workloads...)
-	g := newGrid("numbers", append(head, "its CPU on "+workloads[0])...)
+	g := newGrid("numbers many", append(head, "its CPU on "+workloads[0])...)
 	for _, s := range d.Servers {
 		other := of.short(s.Name)
 		if s.Name == of.server(stage) || strings.HasPrefix(s.Name, of.server(stage)+" ") {
@@ -324,10 +330,10 @@ func (b *builder) peersTable(stage string, workloads []string) (string, error) {
 			mine := ""
 			if b.mine.peers != nil {
 				if compared, _, err := b.mine.peers.ratio(w, stage, s.Name, "ratio"); err == nil {
-					mine = spoken(compared)
+					mine = stacked(compared)
 				}
 			}
-			cells = append(cells, spoken(compared)+beside(mine))
+			cells = append(cells, stacked(compared)+beside(mine))
 		}
 		row, _ := d.Row(s.Name, workloads[0])
 		mine := ""
