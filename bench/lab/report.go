@@ -117,8 +117,8 @@ func (l *Lab) WorthWords(root string) string {
 	if err != nil {
 		return l.Worth.Text + " (" + err.Error() + ")"
 	}
-	return fmt.Sprintf("“%s” is %.2f µs of server CPU at %s on hello, %.1f%%; were it for nothing, requests would be %.1f%% more. %s",
-		l.Worth.Category, row.CPUMicros, l.Worth.Stage, 100*row.Share, 100*row.Ceiling, l.Worth.Text)
+	return fmt.Sprintf("“%s” has %.1f%% of the server's CPU time at %s on hello; were it for nothing, requests would be %.1f%% more. %s",
+		l.Worth.Category, 100*row.Share, l.Worth.Stage, 100*row.Ceiling, l.Worth.Text)
 }
 
 // share is the category of the profile that the lab is about.
