@@ -64,7 +64,7 @@ func TestBesideThisMachine(t *testing.T) {
 		require.NotNil(t, found, page)
 		require.Equal(t, found[1], found[2], "%s: the same file on both sides", page)
 	}
-	require.Regexp(t, `gnet</th><td><span [^>]*>[^<]*</span><span class="mine" title="on this machine"><br><span `, string(site.Files["9-what-comes-next.html"]))
+	require.Regexp(t, `gnet</th><td><span [^>]*>[^<]*<br>[^<]*</span><span class="mine" title="on this machine"><br><span `, string(site.Files["9-what-comes-next.html"]))
 	require.Regexp(t, `<body class="[^"]*with-mine`, string(site.Files["index.html"]))
 	require.Contains(t, string(site.Files["index.html"]), "<title>0 naive on this machine: ")
 	require.Contains(t, string(site.Files["2-conn-timer.html"]), `<th scope="col">on this machine</th>`)
