@@ -13,15 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/testenv"
 )
 
 // tracedCalls are the system calls that a stage's promises are about.
 var tracedCalls = []string{"recvfrom", "sendto", "sendmsg", "epoll_ctl", "timerfd_settime"}
 
-// SystemCalls lets strace count what the server counts itself, and requires that both agree. It is skipped where
-// strace is not installed or may not trace.
+// SystemCalls lets strace count what the server counts itself, and requires that both agree. It is slow by nature,
+// and skipped where strace is not installed or may not trace.
 func SystemCalls(test *testing.T) {
 	test.Parallel()
+	testenv.Slow(test)
 	t, p := ofTest(test)
 	if raceEnabled {
 		t.Skipf("the calls are the same under the race detector, which strace makes very slow")
@@ -38,7 +40,7 @@ func SystemCalls(test *testing.T) {
 }
 
 func compareWithStrace(t T, p Program, path string, w workload) {
-	requests := thorough(1024, 128)
+	const requests = 1024
 	summary := filepath.Join(t.TempDir(), "summary")
 	s := p.start(t, harness.ServerCommand{
 		Command: p.Command(steady...),
