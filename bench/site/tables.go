@@ -160,17 +160,20 @@ func verdictWord(r results.Ratio) string {
 
 // spoken is a ratio with its interval, coloured by what can be said of it; the mark says the same.
 func spoken(r results.Ratio) string {
-	text := html.EscapeString(r.Ratio.Format())
-	if mark, _, found := strings.Cut(r.Marked(), " "); found && r.Better() != 0 {
-		text += " " + mark
-	}
-	return fmt.Sprintf(`<span class="%s" title="%s">%s</span>`, verdictClass(r), html.EscapeString(r.Words()), text)
+	return withVerdict(r, html.EscapeString(r.Ratio.Format()))
 }
 
 // stacked is spoken with the interval below the median, for tables of many columns.
 func stacked(r results.Ratio) string {
-	tag, text, _ := strings.Cut(spoken(r), ">")
-	return tag + ">" + strings.Replace(text, " [", "<br>[", 1)
+	return withVerdict(r, strings.Replace(html.EscapeString(r.Ratio.Format()), " [", "<br>[", 1))
+}
+
+// withVerdict is text, which is the HTML of r's figures, with r's mark and its colour.
+func withVerdict(r results.Ratio, text string) string {
+	if mark, _, found := strings.Cut(r.Marked(), " "); found && r.Better() != 0 {
+		text += " " + mark
+	}
+	return fmt.Sprintf(`<span class="%s" title="%s">%s</span>`, verdictClass(r), html.EscapeString(r.Words()), text)
 }
 
 // ablationTable shows the variants of a chapter.

@@ -128,7 +128,7 @@ func (e *Exercise) subject(ctx context.Context, root, temporary, label, binary s
 		Binary: binary, Root: root, Own: own, Start: start, Files: e.Files, Context: ctx,
 		Build: func(flags ...string) (string, error) {
 			binary := filepath.Join(temporary, "again", label)
-			return binary, own.source(root, label).BuildOnDisk(ctx, binary, append(flags, noDebugger)...)
+			return binary, own.source(root, label).BuildOnDisk(ctx, binary, slices.Concat(flags, []string{noDebugger})...)
 		},
 		BuildWith: func(name, text string) (string, error) {
 			more := maps.Clone(own)
