@@ -25,7 +25,7 @@ const (
 var phrases = map[int]string{
 	100: "Continue", 200: "OK", 204: "No Content", 304: "Not Modified",
 	400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
-	413: "Content Too Large", 414: "URI Too Long", 417: "Expectation Failed",
+	412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 417: "Expectation Failed",
 	431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
 	503: "Service Unavailable", 505: "HTTP Version Not Supported",
 }

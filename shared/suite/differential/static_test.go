@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/qps-ladder/qps-ladder/shared/harness"
+	"github.com/qps-ladder/qps-ladder/shared/suite"
 )
 
 // Fields of more than one line reach the handler whole at every stage (RFC 9110, 5.3), those of an earlier
@@ -47,6 +48,8 @@ func TestFilesUnderConditions(t *testing.T) {
 			} {
 				response := ask("GET", "large.bin", c.fields)
 				require.Equal(t, c.status, response.Status, c.fields)
+				_, err := suite.CheckAnswer(response)
+				require.NoError(t, err, c.fields)
 				if c.status == 200 {
 					require.Len(t, response.Body, 70_000, c.fields)
 				}
