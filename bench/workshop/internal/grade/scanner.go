@@ -108,9 +108,10 @@ func comeAndGo(server *Server) error {
 }
 
 // timerCalls lets idle connections run out of time, and counts what that took for each: by the counters
-// with many of them, and from outside with some. With the time limits by default it looks at how they begin.
+// with many of them, and from outside with some. With the time limits by default it looks at how they begin, and
+// at others that wait for something else.
 func timerCalls(s *Subject) (float64, error) {
-	const many, some, usual = 1000, 150, 300
+	const many, some, usual = 1000, 150, 2500
 	const period = 1500 * time.Millisecond
 	random := s.random("timer calls")
 	// Once, or more often: what a connection costs may begin with any of them.
@@ -142,7 +143,12 @@ func timerCalls(s *Subject) (float64, error) {
 			return err
 		}
 		r, err := server.read()
+		if err != nil {
+			return err
+		}
 		value = max(value, each(r.Total, usual))
+		n, after, err := server.unfinished(use)
+		value = max(value, each(after.Total.Sub(r.Total), n))
 		return err
 	})
 	if err != nil || s.Blind() != nil {
@@ -169,6 +175,39 @@ func timerCalls(s *Subject) (float64, error) {
 		return float64(seen) / some, nil
 	})
 	return max(value, watched), err
+}
+
+// unfinished opens connections for which the server waits: for the rest of a head, for the rest of a body, for a
+// client that does not read. It says how many they are, and returns when the server has seen all.
+func (s *Server) unfinished(use func(*connection) error) (n int, r harness.Reading, err error) {
+	for _, waits := range []struct {
+		connections int
+		sent        string
+	}{
+		{120, "GET / HT"},
+		{120, "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf"},
+		{60, "GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n"},
+	} {
+		all, err := s.restingAfter(waits.connections, use)
+		if err != nil {
+			return n, r, err
+		}
+		if r, err = s.read(); err != nil {
+			return n, r, err
+		}
+		sent := r.Total.ReadBytes + uint64(len(waits.sent)*len(all))
+		for _, c := range all {
+			if err := c.send(waits.sent); err != nil {
+				return n, r, err
+			}
+		}
+		n += len(all)
+		var ok bool
+		if r, ok = s.await(func(r harness.Reading) bool { return r.Total.ReadBytes >= sent }); !ok {
+			return n, r, fmt.Errorf("%q over each of %d connections: the counters show that less was read", waits.sent, len(all))
+		}
+	}
+	return n, r, nil
 }
 
 // leastUnhurried counts once, and up to twice more while it takes longer than it should: on a machine that is busy, the
