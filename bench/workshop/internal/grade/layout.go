@@ -73,7 +73,7 @@ func (s *Subject) probeTallies() (t tallies, err error) {
 	return t, err
 }
 
-// sharedLines is how many pairs of loops have counters in the same cache line.
+// sharedLines is how many pairs of loops have counters in the same cache line, or what leads to them beside another's.
 func sharedLines(s *Subject) (float64, error) {
 	t, err := s.probeTallies()
 	if err != nil {
