@@ -72,7 +72,7 @@ func (s *Subject) readAgain(paths []string, random *rand.Rand, fields, size int,
 	n := 600 / len(paths) * len(paths)
 	var rounds, made [2]int
 	for i := range rounds {
-		executed, err := s.executed(s.counting, requests, i*n, flags...)
+		executed, err := s.executedBy(s.counting, func(server *Server) error { return server.exchangeMixed(requests, i*n, random) }, flags...)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -83,6 +83,34 @@ func (s *Subject) readAgain(paths []string, random *rand.Rand, fields, size int,
 	}
 	perHead = float64(rounds[1]-rounds[0]) / float64(n) * rereadHead / float64(size)
 	return perHead, float64(made[1]-made[0]) / float64(n), nil
+}
+
+// exchangeMixed has n requests answered, these in turn: some come by themselves, some together, some in two pieces.
+func (s *Server) exchangeMixed(requests []string, n int, random *rand.Rand) error {
+	c, err := s.dial()
+	if err != nil {
+		return err
+	}
+	for i := 0; i < n; {
+		var together strings.Builder
+		until := min(i+1+random.IntN(4), n)
+		for k := i; k < until; k++ {
+			together.WriteString(requests[k%len(requests)])
+		}
+		text := together.String()
+		cut := random.IntN(2) * random.IntN(len(text))
+		for _, piece := range []string{text[:cut], text[cut:]} {
+			if err := c.send(piece); err != nil {
+				return err
+			}
+		}
+		for ; i < until; i++ {
+			if _, err := c.answer(); err != nil {
+				return fmt.Errorf("%s: %w", firstLine(requests[i%len(requests)]), err)
+			}
+		}
+	}
+	return nil
 }
 
 // headOf goes on from begin with eight fields that nobody asks for, and makes a head of that size.
