@@ -62,24 +62,23 @@ func (j *job) compareCommits(stage, base, head string) error {
 	if _, err := stageNames(j.root, []string{stage}); err != nil {
 		return err
 	}
-	build := func(revision string) (s run.Server, remove func(), err error) {
-		root, remove, name := j.root, func() {}, "as it is"
-		if revision != "" {
-			j.progress.say("building stage %s at %s, in a worktree of its own", stage, revision)
-			if root, name, remove, err = run.Worktree(j.ctx, j.root, revision); err != nil {
-				return s, remove, err
-			}
+	build := func(revision string) (run.Server, error) {
+		if revision == "" {
+			return run.BuildStageAt(j.ctx, j.root, stage, "as it is")
 		}
-		s, err = run.BuildStageAt(j.ctx, root, stage, name)
-		return s, remove, err
+		j.progress.say("building stage %s at %s, in a worktree of its own", stage, revision)
+		root, name, remove, err := run.Worktree(j.ctx, j.root, revision)
+		j.atEnd = append(j.atEnd, remove) // every round starts it again
+		if err != nil {
+			return run.Server{}, err
+		}
+		return run.BuildStageAt(j.ctx, root, stage, name)
 	}
-	before, remove, err := build(base)
-	defer remove()
+	before, err := build(base)
 	if err != nil {
 		return err
 	}
-	after, remove, err := build(head)
-	defer remove()
+	after, err := build(head)
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,32 @@ func TestCompareEndToEnd(t *testing.T) {
 	}
 }
 
+// A commit is built in a worktree, which is there as long as its server is started, and gone afterwards.
+func TestCompareWithACommit(t *testing.T) {
+	testenv.Slow(t)
+	root, folder := testRoot(t), t.TempDir()
+	worktrees := func() string {
+		list, err := exec.Command("git", "-C", root, "worktree", "list").Output()
+		require.NoError(t, err)
+		return string(list)
+	}
+	before := worktrees()
+	out, complaints, err := ladder(t, root, nil, strings.Fields("compare 5 --base HEAD --rounds 6 --duration 50ms --warmup 5ms --out "+folder)...)
+	require.NoError(t, err, "%s%s", out, complaints)
+	require.Equal(t, before, worktrees())
+	d, err := results.Read(filepath.Join(folder, "compare.json"))
+	require.NoError(t, err)
+	rounds := map[string]int{}
+	for _, m := range d.Measurements {
+		if m.Workload == workload.Hello {
+			rounds[m.Server]++
+		}
+	}
+	require.Equal(t, results.Complete, d.Ended, d.Notes)
+	require.Equal(t, 6, rounds["stage5 as it is"], rounds)
+	require.Len(t, rounds, 3, "%v: the base once more", rounds)
+}
+
 // marks are the figures of a README, as docs/README.md describes them.
 var marks = regexp.MustCompile(`(?s)(<!--(?:figure|cite|ladder)(?: [^<>]*?)?-->)(.*?)(<!--/-->)`)
 

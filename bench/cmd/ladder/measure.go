@@ -141,7 +141,8 @@ type job struct {
 	progress  *progress
 	workloads []workload.Workload
 	json      jsonFile
-	network   string // of compare
+	network   string   // of compare
+	atEnd     []func() // takes away what the servers that are measured were built from
 }
 
 // begin makes a job of the flags and a list of workloads, which may be empty, and finds what would
@@ -174,10 +175,15 @@ func (h *measuring) begin(cmd *cobra.Command, workloads string) (*job, error) {
 func (h *measuring) measures(name string, workloads *string, plan func(j *job, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		j, err := h.begin(cmd, *workloads)
-		if err == nil {
-			err = plan(j, args)
-		}
 		if err != nil {
+			return err
+		}
+		defer func() {
+			for _, f := range j.atEnd {
+				f()
+			}
+		}()
+		if err := plan(j, args); err != nil {
 			return err
 		}
 		return j.finish(name)
