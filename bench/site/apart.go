@@ -27,7 +27,7 @@ const (
 func (b *builder) whole(name string) (d *results.Document, missing string, err error) {
 	d, err = results.Read(filepath.Join(b.root, "docs", "data", name+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, `<p class="measured">Not measured yet: <code>ladder docs refresh --only ` + name + `</code></p>`, nil
+		return nil, `<p class="measured">Not measured yet: <code>` + asTyped("ladder docs refresh --only "+name) + `</code></p>`, nil
 	}
 	return d, "", err
 }
@@ -35,7 +35,15 @@ func (b *builder) whole(name string) (d *results.Document, missing string, err e
 // madeBy says under a table how its figures came about.
 func madeBy(d *results.Document) string {
 	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs, server and generator %s; medians of %d rounds. <code>%s</code></p>`,
-		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(d.Command))
+		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(asTyped(d.Command)))
+}
+
+// asTyped is a command as one types it in the checkout, where make has built it.
+func asTyped(command string) string {
+	if strings.HasPrefix(command, "ladder ") {
+		return "bench/out/bin/" + command
+	}
+	return command
 }
 
 // rateTable is what the stages do at one and the same rate.
