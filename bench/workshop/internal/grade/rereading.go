@@ -17,7 +17,7 @@ import (
 func init() {
 	behaviour("conditions", "conditions are read from every line of their field, and are those of their own request", conditions)
 	special["bytes read again"] = specialFigure{"request whose handler asks for no field", readAgain}
-	special["bytes read again for a field"] = specialFigure{"request whose handler asks for four", readAgainForFields}
+	special["bytes read again for a field"] = specialFigure{"request whose handler asks for fields", readAgainForFields}
 }
 
 // library is the parser's package.
@@ -37,7 +37,7 @@ func readAgain(s *Subject) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return max(large.rounds, small.rounds) + max(0, large.statements-small.statements), nil
+	return rereadHead*max(large.share, small.share) + max(0, large.statements-small.statements), nil
 }
 
 // askForNothing are requests of all kinds, the same for each way to draw the sizes of their heads.
@@ -97,6 +97,7 @@ func drawnSize(random *rand.Rand) int { return 2*leastHead + random.IntN(2*rerea
 // again is what is done for a request beside judging it.
 type again struct {
 	rounds     float64 // bytes that are looked at once more
+	share      float64 // the same, of all that was sent
 	statements float64 // of the files of the exercise
 }
 
@@ -136,6 +137,7 @@ func (s *Subject) readAgain(requests []string, flags ...string) (a again, err er
 	}
 	n := float64(len(requests))
 	a.rounds = (a.rounds + (float64(judged)/n-1)*float64(size)) / n
+	a.share = a.rounds * n / float64(size)
 	a.statements /= n
 	return a, nil
 }
