@@ -13,6 +13,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -160,6 +161,9 @@ func (b *builder) machinesTable() (string, error) {
 	return g.String(), nil
 }
 
+// mostNoise is the largest noise floor of a run that may stand for a machine: the least step is a fifth.
+const mostNoise = 0.2
+
 var machineName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // AddMachine puts the run of a ladder that file holds into docs/data/machines of the repository at
@@ -177,6 +181,10 @@ func AddMachine(root, name, file string) (string, error) {
 		return "", fmt.Errorf("%s is no run of the ladder: use what make ladder has left", file)
 	case d.Ended != results.Complete:
 		return "", fmt.Errorf("%s did not complete: %s", file, d.Ended)
+	case d.Failure() != nil:
+		return "", fmt.Errorf("%s: %w", file, d.Failure())
+	case !(d.Floor(workload.Hello, results.RequestsPerSecond) <= mostNoise):
+		return "", fmt.Errorf("%s: on hello a server differed from itself by more than %.0f%%, or was not measured twice: measure again when nothing else runs", file, 100*mostNoise)
 	}
 	folder := filepath.Join(root, "docs", "data", machinesFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
