@@ -63,7 +63,7 @@ else
 
 help: ; @awk '/^### /{print "\n" substr($$0, 5)} /^## /{split(substr($$0, 4), a, " [|] "); printf "  make %-22s %s\n", a[1], a[2]}' $(firstword $(MAKEFILE_LIST))
 
-### Measure. WORKLOAD=browser, QUICK=1 and ARGS pass through
+### Measure. QUICK=1 and ARGS pass through; WORKLOAD=browser, not to ladder, guard
 ## ladder | all six stages measured side by side: 4 minutes
 ## ladder QUICK=1 | a first table, in 45 seconds
 ## ladder LOAD=wrk | with wrk in place of the built-in load generator

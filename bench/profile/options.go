@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Workload string        // hello
 	Duration time.Duration // of one recording; as long as suits the profiler
-	Layout   string        // results.CoLocated or results.Split: as in package run
+	Layout   string        // results.CoLocated, Split or Shared: as in package run
 	Workers  int           // of each server; one for each of its CPUs
 	Folder   string        // for what is written: bench/out
 

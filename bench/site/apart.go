@@ -13,6 +13,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
+	"github.com/qps-ladder/qps-ladder/bench/workload"
 	"github.com/qps-ladder/qps-ladder/shared/harness"
 )
 
@@ -27,7 +28,7 @@ const (
 func (b *builder) whole(name string) (d *results.Document, missing string, err error) {
 	d, err = results.Read(filepath.Join(b.root, "docs", "data", name+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, `<p class="measured">Not measured yet: <code>ladder docs refresh --only ` + name + `</code></p>`, nil
+		return nil, `<p class="measured">Not measured yet: <code>` + asTyped("ladder docs refresh --only "+name) + `</code></p>`, nil
 	}
 	return d, "", err
 }
@@ -35,7 +36,15 @@ func (b *builder) whole(name string) (d *results.Document, missing string, err e
 // madeBy says under a table how its figures came about.
 func madeBy(d *results.Document) string {
 	return fmt.Sprintf(`<p class="measured">Measured on %s, %s, %d CPUs, server and generator %s; medians of %d rounds. <code>%s</code></p>`,
-		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(d.Command))
+		d.Created.Format("2 January 2006"), html.EscapeString(d.Machine.CPU), d.Machine.CPUs, html.EscapeString(d.Method.Layout), d.Method.Rounds, html.EscapeString(asTyped(d.Command)))
+}
+
+// asTyped is a command as one types it in the checkout, where make has built it.
+func asTyped(command string) string {
+	if strings.HasPrefix(command, "ladder ") {
+		return "bench/out/bin/" + command
+	}
+	return command
 }
 
 // rateTable is what the stages do at one and the same rate.
@@ -152,6 +161,9 @@ func (b *builder) machinesTable() (string, error) {
 	return g.String(), nil
 }
 
+// mostNoise is the largest noise floor of a run that may stand for a machine: the least step is a fifth.
+const mostNoise = 0.2
+
 var machineName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // AddMachine puts the run of a ladder that file holds into docs/data/machines of the repository at
@@ -169,6 +181,10 @@ func AddMachine(root, name, file string) (string, error) {
 		return "", fmt.Errorf("%s is no run of the ladder: use what make ladder has left", file)
 	case d.Ended != results.Complete:
 		return "", fmt.Errorf("%s did not complete: %s", file, d.Ended)
+	case d.Failure() != nil:
+		return "", fmt.Errorf("%s: %w", file, d.Failure())
+	case !(d.Floor(workload.Hello, results.RequestsPerSecond) <= mostNoise):
+		return "", fmt.Errorf("%s: on hello a server differed from itself by more than %.0f%%, or was not measured twice: measure again when nothing else runs", file, 100*mostNoise)
 	}
 	folder := filepath.Join(root, "docs", "data", machinesFolder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {

@@ -23,6 +23,21 @@ func TestMachinesAreAddedAndCompared(t *testing.T) {
 	d.Ratios = append(d.Ratios, results.Ratio{Kind: results.Step, Workload: "hello", Metric: results.RequestsPerSecond, Head: "stage1-reuseport", Base: "stage0-naive"})
 	d.Build("")
 	require.NoError(t, writeData(d, file))
+	_, err = AddMachine(root, "imaginary-4", file)
+	require.ErrorContains(t, err, "was not measured twice")
+
+	// The last stage once more, as it was.
+	const again = "stage1-reuseport again"
+	d.Servers = append(d.Servers, results.Server{Name: again, Counters: true})
+	for _, m := range d.Measurements {
+		if m.Server == "stage1-reuseport" {
+			m.Server = again
+			d.Measurements = append(d.Measurements, m)
+		}
+	}
+	d.Ratios = append(d.Ratios, results.Ratio{Kind: results.Noise, Workload: "hello", Metric: results.RequestsPerSecond, Head: again, Base: "stage1-reuseport"})
+	d.Build("")
+	require.NoError(t, writeData(d, file))
 	_, err = AddMachine(root, "../x", file)
 	require.ErrorContains(t, err, "is no name for a machine")
 	path, err := AddMachine(root, "imaginary-4", file)
@@ -41,6 +56,17 @@ func TestMachinesAreAddedAndCompared(t *testing.T) {
 	require.NoError(t, writeData(d, file))
 	_, err = AddMachine(root, "x", file)
 	require.ErrorContains(t, err, "did not complete: interrupted")
+
+	d.Ended = results.Complete
+	for i := range d.Measurements {
+		if m := &d.Measurements[i]; m.Server == again {
+			m.RequestsPerSecond *= 1.3
+		}
+	}
+	d.Build("")
+	require.NoError(t, writeData(d, file))
+	_, err = AddMachine(root, "x", file)
+	require.ErrorContains(t, err, "measure again when nothing else runs")
 }
 
 // What is shown whole says how it is measured as long as it is not there.

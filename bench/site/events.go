@@ -260,7 +260,7 @@ func (r *refreshing) pin() error {
 func (b *builder) pinTable() (string, error) {
 	text, err := os.ReadFile(filepath.Join(b.root, "docs", "data", pinName+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return `<p class="measured">Not measured yet: <code>ladder docs refresh --only ` + pinName + `</code></p>`, nil
+		return `<p class="measured">Not measured yet: <code>` + asTyped("ladder docs refresh --only "+pinName) + `</code></p>`, nil
 	}
 	if err != nil {
 		return "", err
@@ -274,6 +274,6 @@ func (b *builder) pinTable() (string, error) {
 		g.row(html.EscapeString(shortStage(s.Server)), console.Thousands(float64(s.Requests)), console.Thousands(s.Total(profile.Migrations)),
 			fmt.Sprintf("%.1f", 1000*s.PerRequest["context-switches"]))
 	}
-	return g.String() + fmt.Sprintf(`<p class="measured">Counted on %s by <code>ladder stat 5 --pin</code>, with %d loops on %d CPUs, which the load generator shares.</p>`,
+	return g.String() + fmt.Sprintf(`<p class="measured">Counted on %s by <code>make stat STAGE=5 ARGS="--pin --layout shared"</code>, with %d loops on %d CPUs, which the load generator shares.</p>`,
 		t.Created.Format("2 January 2006"), t.Workers, t.CPUs), nil
 }

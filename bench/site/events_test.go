@@ -204,7 +204,7 @@ func TestTablesOfEventsAndPin(t *testing.T) {
 	for name, table := range map[string]func() (string, error){eventsName: b.eventsTable, pinName: b.pinTable} {
 		text, err := table()
 		require.NoError(t, err)
-		require.Contains(t, text, "ladder docs refresh --only "+name)
+		require.Contains(t, text, "<code>bench/out/bin/ladder docs refresh --only "+name)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "pin.json"), []byte(`{"created":"2026-12-01T00:00:00Z","workload":"hello","cpus":2,"workers":2,"servers":[
 		{"server":"stage5-speculative-read","requests":60000,"per_request":{"context-switches":0.0455,"cpu-migrations":0.0002}},
@@ -212,7 +212,7 @@ func TestTablesOfEventsAndPin(t *testing.T) {
 	text, err := b.pinTable()
 	require.NoError(t, err)
 	require.Contains(t, text, `<th scope="row">stage5 -pin</th><td>50,000</td><td>5</td><td>100.0</td>`)
-	require.Contains(t, text, "with 2 loops on 2 CPUs")
+	require.Contains(t, text, `<code>make stat STAGE=5 ARGS="--pin --layout shared"</code>, with 2 loops on 2 CPUs`)
 
 	d := &results.Document{Schema: results.Schema, Version: results.Version, Servers: []results.Server{{Name: "start", Counters: true}, {Name: "reference", Counters: true}},
 		Workloads: []results.Workload{{Name: "1 subscriber", Connections: 1}}, Ratios: []results.Ratio{{Kind: results.Pair, Workload: "1 subscriber", Metric: results.ServerCPU, Head: "reference", Base: "start"}}}

@@ -204,7 +204,7 @@ func (b *builder) labTable(name string) (string, error) {
 			class := map[string]string{"faster": "better", "slower": "worse"}[got.Verdict(w)]
 			word := got.Verdict(w)
 			g.row(append(cells,
-				fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(w.Ratio.Format()))+beside(b.mine.lab(name, c.Name, w.Name, func(_ lab.CaseResult, w lab.WayResult) string { return w.Ratio.Format() })),
+				fmt.Sprintf(`<span class="%s">%s</span>`, class, ratioText(w.Ratio))+beside(b.mine.lab(name, c.Name, w.Name, func(_ lab.CaseResult, w lab.WayResult) string { return w.Ratio.Format() })),
 				fmt.Sprintf(`<span class="%s">%s</span>`, class, html.EscapeString(word))+beside(b.mine.lab(name, c.Name, w.Name, lab.CaseResult.Verdict)))...)
 		}
 	}

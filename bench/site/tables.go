@@ -9,6 +9,7 @@ import (
 
 	"github.com/qps-ladder/qps-ladder/bench/console"
 	"github.com/qps-ladder/qps-ladder/bench/results"
+	"github.com/qps-ladder/qps-ladder/bench/stats"
 )
 
 // A grid is a table as HTML. Its cells are HTML too.
@@ -105,11 +106,11 @@ func (b *builder) resultTable(stage string) (string, error) {
 		after, afterErr := b.figure(workload + "." + stage + "." + metric)
 		compared, _, ratioErr := b.results.ratio(workload, stage, base, ratio)
 		errs = append(errs, err, afterErr, ratioErr)
-		cells := []string{label + ", " + html.EscapeString(workload), before.html(), after.html(), html.EscapeString(compared.Ratio.Format()), verdictWord(compared)}
+		cells := []string{label + ", " + html.EscapeString(workload), before.html(), after.html(), ratioText(compared.Ratio), verdictWord(compared)}
 		if b.mine.ladder != nil {
 			mine, _, err := b.mine.ladder.ratio(workload, stage, base, ratio)
 			if err == nil {
-				cells = append(cells, `<span class="mine">`+html.EscapeString(mine.Ratio.Format())+" "+verdictWord(mine)+"</span>")
+				cells = append(cells, `<span class="mine">`+ratioText(mine.Ratio)+" "+verdictWord(mine)+"</span>")
 			} else {
 				cells = append(cells, "–") // it was not measured there
 			}
@@ -160,7 +161,16 @@ func verdictWord(r results.Ratio) string {
 
 // spoken is a ratio with its interval, coloured by what can be said of it; the mark says the same.
 func spoken(r results.Ratio) string {
-	return withVerdict(r, html.EscapeString(r.Ratio.Format()))
+	return withVerdict(r, ratioText(r.Ratio))
+}
+
+// ratioText is a ratio with its interval, which stays in one piece where a line must be broken.
+func ratioText(ratio stats.Interval) string {
+	text := html.EscapeString(ratio.Format())
+	if median, interval, ok := strings.Cut(text, " "); ok {
+		text = median + ` <span class="interval">` + interval + "</span>"
+	}
+	return text
 }
 
 // stacked is spoken with the interval below the median, for tables of many columns.

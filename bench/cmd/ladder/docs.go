@@ -179,7 +179,7 @@ func newDocsRefresh() *cobra.Command {
 
 The figures and tables in chapters and READMEs are written anew from them.
 
-Let nothing else run meanwhile. It takes about half an hour.`,
+Let nothing else run meanwhile. It takes three quarters of an hour.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			for _, part := range r.Only {
 				if err := oneOf("part", part, site.RefreshParts...); err != nil {

@@ -103,7 +103,7 @@ func TestRunEndToEnd(t *testing.T) {
 	require.Equal(t, verdicts, strings.Count(steps, "too few rounds\n"), steps)
 
 	require.Contains(t, complaints, "building 6 stages\n")
-	require.Contains(t, complaints, "1 rounds, fixed now, of ")
+	require.Contains(t, complaints, "1 round, fixed now, of ")
 	for _, name := range []string{"ladder.json", "ladder.md", "ladder.html", "ladder.csv", "ladder-light.svg", "ladder-dark.svg"} {
 		require.NotEmpty(t, read(t, folder, name))
 		require.Contains(t, complaints, "written: "+filepath.Join(folder, name)+"\n")

@@ -28,7 +28,7 @@ func (l *looking) flags(cmd *cobra.Command, duration string) {
 func (l *looking) flagsWithoutWorkload(cmd *cobra.Command, duration string) {
 	f := cmd.Flags()
 	f.DurationVar(&l.Duration, "duration", 0, "how long to record, such as 3s (default: "+duration+")")
-	f.StringVar(&l.Layout, "layout", "", "co-located or split (default: split from two cores on)")
+	f.StringVar(&l.Layout, "layout", "", "co-located, split or shared (default: split from two cores on)")
 	f.IntVar(&l.Workers, "workers", 0, "workers of each server (default: one for each of its CPUs)")
 	f.StringVar(&l.Folder, "out", "", "folder for what is written (default: bench/out)")
 	l.json.flag(cmd, "what came of it (schemas in bench/profile/README.md)")

@@ -97,13 +97,21 @@ func (p *progress) plan(b *run.Bench) {
 	if n := b.Fewer(); n > 0 && n < rounds {
 		fewer = fmt.Sprintf(" (%d where steps are large)", n)
 	}
-	p.say("%d rounds%s, fixed now, of %d measurements: %s when nothing else runs; Ctrl-C reports early", rounds, fewer, len(b.Items), around(all))
+	p.say("%s%s, fixed now, of %s: %s when nothing else runs; Ctrl-C reports early", count(rounds, "round"), fewer, count(len(b.Items), "measurement"), around(all))
 }
 
 // around writes a duration as people say it.
 func around(d time.Duration) string {
 	if d = d.Round(time.Second); d < 2*time.Minute {
-		return fmt.Sprintf("about %.0f seconds", max(1, d.Seconds()))
+		return "about " + count(max(1, int(d.Seconds())), "second")
 	}
 	return fmt.Sprintf("about %.0f minutes", d.Minutes())
+}
+
+// count is so many of what the word names.
+func count(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return fmt.Sprintf("%d %s", n, word)
 }

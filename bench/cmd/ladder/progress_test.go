@@ -44,7 +44,7 @@ func TestProgressIsPlainWhenPiped(t *testing.T) {
 }
 
 func TestAround(t *testing.T) {
-	require.Equal(t, "about 1 seconds", around(time.Millisecond))
+	require.Equal(t, "about 1 second", around(time.Millisecond))
 	require.Equal(t, "about 38 seconds", around(38*time.Second))
 	require.Equal(t, "about 110 seconds", around(110*time.Second))
 	require.Equal(t, "about 3 minutes", around(165*time.Second))
