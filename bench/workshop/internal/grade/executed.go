@@ -286,21 +286,9 @@ func counted(s *Subject) error {
 		return err
 	}
 	for _, counter := range slices.Sorted(maps.Keys(callOf)) {
-		total := 0
-		for at, blocks := range executed {
-			name, ok := strings.CutPrefix(at, harness.Module+"/"+folder+"/")
-			if !ok {
-				continue
-			}
-			text, err := os.ReadFile(filepath.Join(s.Root, folder, name))
-			if err != nil {
-				return err
-			}
-			n, err := count(name, text, blocks, func(node ast.Node) token.Pos { return beginOf(node, callOf[counter]) })
-			if err != nil {
-				return err
-			}
-			total += n
+		total, err := s.countIn(executed, folder, callOf[counter]...)
+		if err != nil {
+			return err
 		}
 		// What is done for the stop comes behind the reading, and a loop's poller is made before there are counters.
 		const slack = 100
@@ -309,6 +297,26 @@ func counted(s *Subject) error {
 		}
 	}
 	return nil
+}
+
+// countIn adds up how often these functions of a folder of the repository were called.
+func (s *Subject) countIn(executed blocks, folder string, functions ...string) (total int, err error) {
+	for at, blocks := range executed {
+		name, ok := strings.CutPrefix(at, harness.Module+"/"+folder+"/")
+		if !ok {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(s.Root, folder, name))
+		if err != nil {
+			return 0, err
+		}
+		n, err := count(name, text, blocks, func(node ast.Node) token.Pos { return beginOf(node, functions) })
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
 }
 
 // beginOf is where the body of one of these functions begins: "Send", or "Vector.Send" for a method.

@@ -17,7 +17,7 @@ import (
 func init() {
 	behaviour("conditions", "conditions are read from every line of their field, and are those of their own request", conditions)
 	special["bytes read again"] = specialFigure{"request whose handler asks for no field", readAgain}
-	special["bytes read again for a field"] = specialFigure{"request whose handler asks for four", readAgainForFields}
+	special["bytes read again for a field"] = specialFigure{"request whose handler asks for fields", readAgainForFields}
 }
 
 // library is the parser's package.
@@ -26,20 +26,40 @@ const library = "github.com/evanphx/wildcat"
 // rereadHead is the size of the head that these figures are counted with: a browser's, say.
 const rereadHead = 800
 
-// readAgain is for handlers that ask for nothing: two routes, and one that is not there. A head can be read without a
-// loop: what is executed for each more of its fields counts as well.
+// readAgain is for handlers that ask for nothing. A head can be read without a loop: what is executed for each more of
+// its fields counts as well.
 func readAgain(s *Subject) (float64, error) {
-	random := s.random("bytes read again")
-	paths := []string{"/", fmt.Sprint("/users/", random.IntN(10_000)), fmt.Sprint("/none/", random.IntN(10_000))}
-	rounds, statements, err := s.readAgain(paths, random, 5+random.IntN(7), drawnSize(random))
+	large, err := s.readAgain(s.askForNothing(func(sizes *rand.Rand) (fields, size int) { return 1 + sizes.IntN(11), drawnSize(sizes) }))
 	if err != nil {
 		return 0, err
 	}
-	_, least, err := s.readAgain(paths, random, 1, rereadHead/8)
-	return rounds + max(0, statements-least), err
+	small, err := s.readAgain(s.askForNothing(func(*rand.Rand) (fields, size int) { return 1, leastHead }))
+	if err != nil {
+		return 0, err
+	}
+	return rereadHead*max(large.share, small.share) + max(0, large.statements-small.statements), nil
 }
 
-// readAgainForFields is for a file, whose conditions are in four fields: none of them is there.
+// askForNothing are requests of all kinds, the same for each way to draw the sizes of their heads.
+func (s *Subject) askForNothing(head func(*rand.Rand) (fields, size int)) (requests []string) {
+	random, sizes := s.random("bytes read again"), s.random("sizes of heads")
+	for range rereadRequests {
+		n := random.IntN(10_000)
+		pick := func(from ...string) string { return from[random.IntN(len(from))] }
+		path := pick("/", "/api/status", fmt.Sprint("/users/", n), fmt.Sprint("/bytes/", n%100), fmt.Sprint("/none/", n)) + pick("", "?q")
+		body := ""
+		begin := pick("GET "+path, "GET http://a"+path, "DELETE "+path) + pick(" HTTP/1.1\r\n", " HTTP/1.0\r\nConnection: keep-alive\r\n")
+		if random.IntN(5) == 0 {
+			begin, body = "POST /none HTTP/1.1\r\nContent-Length: 4\r\n", "body"
+		}
+		fields, size := head(sizes)
+		requests = append(requests, headWith(begin+"Host: a\r\n", "X-"+letters(random, 1+random.IntN(4)), fields, size)+body)
+	}
+	return requests
+}
+
+// readAgainForFields is for a file, whose conditions are in four fields, mostly not there, and for an upload, whose type
+// is in one.
 func readAgainForFields(s *Subject) (float64, error) {
 	folder, err := filesIn(map[string]string{"a": "a"})
 	if err != nil {
@@ -47,68 +67,104 @@ func readAgainForFields(s *Subject) (float64, error) {
 	}
 	defer os.RemoveAll(folder)
 	random := s.random("bytes read again for a field")
-	rounds, _, err := s.readAgain([]string{"/static/a"}, random, 8, drawnSize(random), "-static", folder)
-	return rounds, err
+	var requests []string
+	sizes := 0
+	for range rereadRequests {
+		begin, body := "GET /static/a HTTP/1.1\r\nHost: a\r\n", ""
+		switch random.IntN(4) {
+		case 0:
+			begin += "If-None-Match: \"x\"\r\n"
+		case 1:
+			begin, body = "POST /api/echo HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 4\r\n", "body"
+		}
+		size := drawnSize(random)
+		sizes += size
+		requests = append(requests, headWith(begin, "X-"+letters(random, 1+random.IntN(4)), 1+random.IntN(7), size)+body)
+	}
+	again, err := s.readAgain(requests, "-static", folder)
+	// What comes beside one reading has nothing to do with the size of the head.
+	return again.rounds - float64(sizes)/rereadRequests + rereadHead, err
 }
 
-// drawnSize is that of a head: with a smaller one, what a look at the table of its fields takes would weigh more.
-func drawnSize(random *rand.Rand) int { return rereadHead + random.IntN(rereadHead) }
+const (
+	rereadRequests = 600
+	leastHead      = 120 // has room for all that a request begins with
+)
 
-// readAgain counts the bytes of a judged head that are looked at once more: the times round the loops of the parser, each
-// of which takes one byte, and round those of the files of the exercise, whatever they take. The head has as many
-// fields and bytes; what is counted is for one of rereadHead bytes. It answers the statements of those files too.
-func (s *Subject) readAgain(paths []string, random *rand.Rand, fields, size int, flags ...string) (perHead, statements float64, err error) {
+// drawnSize is that of a head.
+func drawnSize(random *rand.Rand) int { return 2*leastHead + random.IntN(2*rereadHead) }
+
+// again is what is done for a request beside judging it.
+type again struct {
+	rounds     float64 // bytes that are looked at once more
+	share      float64 // the same, of all that was sent
+	statements float64 // of the files of the exercise
+}
+
+// readAgain counts the bytes of judged heads that are looked at once more: the times round the loops of the parser, each
+// of which takes one byte, and round those of the files of the exercise, whatever they take. A head that is judged
+// twice is read again as well.
+func (s *Subject) readAgain(requests []string, flags ...string) (a again, err error) {
+	const judge = harness.Module + "/shared/http1"
 	if s.counting == "" { // else it is built, for the other figure
-		binary, err := s.Build("-cover", "-covermode=count", "-coverpkg="+harness.Module+"/work/...,"+library)
+		binary, err := s.Build("-cover", "-covermode=atomic", "-coverpkg="+strings.Join([]string{harness.Module + "/work/...", library, judge}, ","))
 		if err != nil {
-			return 0, 0, fmt.Errorf("cannot build it to count what is executed: %w", err)
+			return a, fmt.Errorf("cannot build it to count what is executed: %w", err)
 		}
 		s.counting = binary
 	}
-	requests := make([]string, len(paths))
-	for i, path := range paths {
-		requests[i] = headWith("GET "+path+" HTTP/1.1\r\nHost: a\r\n", "X-"+letters(random, 1+random.IntN(6)), fields, size)
-	}
-	n := 600 / len(paths) * len(paths)
-	var rounds, made [2]int
-	for i := range rounds {
-		executed, err := s.executedBy(s.counting, func(server *Server) error { return server.exchangeMixed(requests, i*n, random) }, flags...)
+	judged, size := 0, 0
+	for sign, some := range map[int][]string{-1: nil, 1: requests} {
+		executed, err := s.executedBy(s.counting, func(server *Server) error {
+			return server.exchangeMixed(some, s.random("exchange"))
+		}, append([]string{"-workers", "2"}, flags...)...)
 		if err != nil {
-			return 0, 0, err
+			return a, err
 		}
-		if rounds[i], err = s.countRounds(executed); err != nil {
-			return 0, 0, err
+		n, err := s.countRounds(executed)
+		if err != nil {
+			return a, err
 		}
-		made[i] = s.countStatements(executed)
+		a.rounds += float64(sign * n)
+		a.statements += float64(sign * s.countStatements(executed))
+		if n, err = s.countIn(executed, "shared/http1", "Judge.judge"); err != nil {
+			return a, err
+		}
+		judged += sign * n
 	}
-	perHead = float64(rounds[1]-rounds[0]) / float64(n) * rereadHead / float64(size)
-	return perHead, float64(made[1]-made[0]) / float64(n), nil
+	for _, request := range requests {
+		size += len(request)
+	}
+	n := float64(len(requests))
+	a.rounds = (a.rounds + (float64(judged)/n-1)*float64(size)) / n
+	a.share = a.rounds * n / float64(size)
+	a.statements /= n
+	return a, nil
 }
 
-// exchangeMixed has n requests answered, these in turn: some come by themselves, some together, some in two pieces.
-func (s *Server) exchangeMixed(requests []string, n int, random *rand.Rand) error {
-	c, err := s.dial()
+// exchangeMixed has requests answered, over one of several connections: some come by themselves, some together, some in
+// two pieces.
+func (s *Server) exchangeMixed(requests []string, random *rand.Rand) error {
+	clients, err := s.some(random)
 	if err != nil {
 		return err
 	}
-	for i := 0; i < n; {
-		var together strings.Builder
-		until := min(i+1+random.IntN(4), n)
-		for k := i; k < until; k++ {
-			together.WriteString(requests[k%len(requests)])
-		}
-		text := together.String()
+	for len(requests) > 0 {
+		c := clients[random.IntN(len(clients))]
+		n := min(1+random.IntN(4), len(requests))
+		text := strings.Join(requests[:n], "")
 		cut := random.IntN(2) * random.IntN(len(text))
 		for _, piece := range []string{text[:cut], text[cut:]} {
 			if err := c.send(piece); err != nil {
 				return err
 			}
 		}
-		for ; i < until; i++ {
+		for _, request := range requests[:n] {
 			if _, err := c.answer(); err != nil {
-				return fmt.Errorf("%s: %w", firstLine(requests[i%len(requests)]), err)
+				return fmt.Errorf("%s: %w", firstLine(request), err)
 			}
 		}
+		requests = requests[n:]
 	}
 	return nil
 }

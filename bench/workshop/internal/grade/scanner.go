@@ -3,6 +3,7 @@ package grade
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 func init() {
 	behaviour("idle-many", "of many connections each is closed in its own time, and none before it", serving(idleMany, "-idle-timeout", manyPeriod.String()))
+	behaviour("short-scans", "a scan does nothing for connections whose time cannot be over yet", shortScans)
 	behaviour("come-and-go", "connections that come and go leave nothing behind", serving(comeAndGo, "-idle-timeout", "700ms", "-linger-timeout", "100ms"))
 	special["timer calls and wake-ups"] = specialFigure{"idle connection", timerCalls}
 }
@@ -22,6 +24,7 @@ const manyPeriod = 1200 * time.Millisecond
 // idleMany uses every second of many connections again before its time is over.
 func idleMany(server *Server) error {
 	const n = 300
+	opening := time.Now()
 	all, err := server.resting(n)
 	if err != nil {
 		return err
@@ -36,7 +39,7 @@ func idleMany(server *Server) error {
 	for i := 0; i < n; i += 2 {
 		now := time.Now()
 		if err := all[i].hello(); err != nil {
-			if time.Since(begin) > manyPeriod*9/10 {
+			if time.Since(opening) > manyPeriod*9/10 {
 				continue // this machine is so busy that its time was over
 			}
 			return fmt.Errorf("connection %d, used again %v after its last request: %w", i, now.Sub(begin).Round(10*time.Millisecond), err)
@@ -107,22 +110,67 @@ func comeAndGo(server *Server) error {
 	return nil
 }
 
+// shortScans counts what is executed while many connections rest, over some scans.
+func shortScans(s *Subject) error {
+	const n, scans = 400, 2
+	const most = 1.5 // statements for a connection and scan: less than a look at it
+	binary, err := s.Build("-cover", "-covermode=atomic")
+	if err != nil {
+		return fmt.Errorf("cannot build it to count what is executed: %w", err)
+	}
+	var statements [2]int
+	for i := range statements {
+		executed, err := s.executedBy(binary, func(server *Server) error {
+			// They come all at once, so that taking them needs as many turns of the loop each time.
+			if err := server.Pause(); err != nil {
+				return err
+			}
+			for range n {
+				if _, err := server.dial(); err != nil {
+					return err
+				}
+			}
+			if err := server.Resume(); err != nil {
+				return err
+			}
+			if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections >= n }); !ok {
+				return fmt.Errorf("%d of %d connections are open", r.Total.Connections, n)
+			}
+			if i > 0 {
+				time.Sleep(scans*time.Second + 300*time.Millisecond) // a scan comes once a second, or sooner
+			}
+			return nil
+		}, "-idle-timeout", "20s", "-head-timeout", "20s", "-body-timeout", "20s", "-body-total-timeout", "20s", "-linger-timeout", "20s",
+			"-write-timeout", "80s", "-write-total-timeout", "80s")
+		if err != nil {
+			return err
+		}
+		statements[i] = s.countStatements(executed)
+	}
+	if each := float64(statements[1]-statements[0]) / n; each > most*scans {
+		return fmt.Errorf("in %d scans, %s statements were executed for each of %d connections that have more than 10 s left", scans, number(each), n)
+	}
+	return nil
+}
+
 // timerCalls lets idle connections run out of time, and counts what that took for each: by the counters
-// with many of them, and from outside with some. With the time limits by default it looks at how they begin, and
-// at others that wait for something else.
+// with many of them and several loops, and from outside with some and one loop. With the time limits by default, and one
+// loop that accepts for all, it looks at how they begin, and at others that wait for something else.
 func timerCalls(s *Subject) (float64, error) {
 	const many, some, usual = 1000, 150, 2500
 	const period = 1500 * time.Millisecond
 	random := s.random("timer calls")
-	// Once, or more often: what a connection costs may begin with any of them.
-	use := func(c *connection) error {
-		for range 1 + random.IntN(3) {
-			if err := c.hello(); err != nil {
-				return err
-			}
-		}
-		return nil
+	l, err := s.load("any requests")
+	if err != nil {
+		return 0, err
 	}
+	// Not yet, once, or more often: what a connection costs may begin with any of them.
+	use := func(c *connection) error {
+		n := random.IntN(4)
+		from := random.IntN(len(l.requests) - n)
+		return drive([]*connection{c}, load{requests: l.requests[from : from+n], pipeline: 1, name: l.name}, n)
+	}
+	several := strconv.Itoa(2 + random.IntN(3))
 	flags := []string{"-idle-timeout", period.String()}
 	each := func(t netpoll.Counters, n int) float64 {
 		return float64(t.TimerfdCreates+t.TimerfdSettimes+t.EventfdWrites) / float64(n)
@@ -132,7 +180,7 @@ func timerCalls(s *Subject) (float64, error) {
 			r, err := server.runOut(many, use)
 			value = each(r.Total, many)
 			return err
-		}, flags...)
+		}, append([]string{"-workers", several}, flags...)...)
 		return value, err
 	})
 	if err != nil {
@@ -146,11 +194,16 @@ func timerCalls(s *Subject) (float64, error) {
 		if err != nil {
 			return err
 		}
+		// A connection that another loop gets may take one wake-up.
+		before := r.Total
+		r.Total.EventfdWrites -= min(r.Total.EventfdWrites, usual)
 		value = max(value, each(r.Total, usual))
 		n, after, err := server.unfinished(use)
-		value = max(value, each(after.Total.Sub(r.Total), n))
+		more := after.Total.Sub(before)
+		more.EventfdWrites -= min(more.EventfdWrites, uint64(n))
+		value = max(value, each(more, n))
 		return err
-	})
+	}, "-workers", "2", "-acceptor")
 	if err != nil || s.Blind() != nil {
 		return value, err
 	}
