@@ -136,6 +136,10 @@ func shortScans(s *Subject) error {
 			if r, ok := server.await(func(r harness.Reading) bool { return r.Total.Connections >= n }); !ok {
 				return fmt.Errorf("%d of %d connections are open", r.Total.Connections, n)
 			}
+			// That each has room to write is an event of its own.
+			if _, err := server.Settle(s.Context); err != nil {
+				return err
+			}
 			if i > 0 {
 				time.Sleep(scans*time.Second + 300*time.Millisecond) // a scan comes once a second, or sooner
 			}
