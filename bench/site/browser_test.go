@@ -76,6 +76,7 @@ func TestPagesInBrowser(t *testing.T) {
 			}
 			if size.width >= 1024 {
 				require.Empty(t, b.eval(smallText), "%s: letters of less than 10 px in a drawing", page)
+				require.Empty(t, b.eval(cutText), "%s: words that leave their drawing", page)
 			}
 			if size.width == 1024 {
 				b.eval(`document.querySelector('.tabs [data-pane="code"]')?.click()`)
@@ -214,6 +215,12 @@ func TestPagesInBrowser(t *testing.T) {
 // smallText finds letters in drawings that are smaller than 10 px on the screen.
 const smallText = `[...document.querySelectorAll("svg text")].filter(e => e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a < 9.99)
 	.map(e => e.textContent + " " + parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a).join("\n")`
+
+// cutText finds words that end beyond the drawing which they are in, where nobody sees them.
+const cutText = `[...document.querySelectorAll("svg text")].filter(e => {
+	const word = e.getBoundingClientRect(), drawing = e.ownerSVGElement.getBoundingClientRect()
+	return word.width && (word.left < drawing.left - 1 || word.right > drawing.right + 1)
+}).map(e => e.textContent).join("\n")`
 
 // TestAccessible runs axe, which knows the rules of WCAG, on a page of each kind in both themes; on
 // all of them with ALL_PAGES.
