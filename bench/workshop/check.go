@@ -403,7 +403,7 @@ func (e *Exercise) summary(o *output, r *result, noSuite, measure bool, took tim
 			next = fmt.Sprintf("make check N=%d MEASURE=1 measures", e.Number)
 		}
 		if r.seed != 0 {
-			next += fmt.Sprintf(". The same numbers, sizes and order again: make check N=%d SEED=%d", e.Number, r.seed)
+			o.say("The same numbers, sizes and order again: make check N=%d SEED=%d", e.Number, r.seed)
 		}
 		failed.text = fmt.Sprintf("%d of %d %s not hold yet (%v); %s", failing, len(r.findings), verb, seconds, next)
 		return failed

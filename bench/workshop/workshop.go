@@ -59,7 +59,7 @@ func (w *Workshop) LayOut(which string) error {
 	o := w.out
 	o.say("%s", o.paint(bold, fmt.Sprintf("Exercise %d: %s", e.Number, e.Title)))
 	o.say("Your code is in %s/%s; begin with EXERCISE.md there.", workPath, e.Name)
-	o.say("Change %s, then: make check N=%d (or make watch N=%d)", list(e.Files), e.Number, e.Number)
+	o.say("Change %s, then: make check N=%d\nOr, to have it checked whenever you save: make watch N=%d", list(e.Files), e.Number, e.Number)
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (w *Workshop) Check(ctx context.Context, which string, options CheckOptions
 		return checked
 	case errors.As(checked, &failed) && failed.onlyAnswers():
 		// What is to be written down can only be known when it has been measured.
-		w.out.say("All but %s holds: now it is measured.", answersFile)
+		w.out.say("All but %s holds: now it is measured, which takes some minutes.", answersFile)
 	case checked != nil:
 		return checked
 	}

@@ -52,7 +52,7 @@ func (s *Subject) wasMeasured(workload string, rounds int, r ratio) error {
 	}
 	all := s.Measured[workload]
 	if len(all) == 0 {
-		return fmt.Errorf("this code was not measured with %[1]s yet: make check MEASURE=1 ARGS=\"--workload %[1]s\" does it, with N", workload)
+		return fmt.Errorf("this code was not measured with %[1]s yet: make check with its N=, MEASURE=1 and ARGS=\"--workload %[1]s\" measures", workload)
 	}
 	m := all[len(all)-1]
 	if !slices.ContainsFunc(all, func(m Measured) bool { return m.as(r) }) {
@@ -64,7 +64,7 @@ func (s *Subject) wasMeasured(workload string, rounds int, r ratio) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d rounds are said to be measured, and it were %d", rounds, m.Rounds)
+	return fmt.Errorf("%d rounds are said to be measured, and there were %d", rounds, m.Rounds)
 }
 
 // answersFile is what the learner writes beside code.
