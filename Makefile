@@ -134,7 +134,7 @@ else
 check: test
 endif
 # A grader waits as long as it computes.
-workshop-proof: ; QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m -parallel $$((3 * $$(nproc))) ./bench/workshop -run TestProof $(ARGS)
+workshop-proof: ; QPS_LADDER_PROOF=$(or $(N),all) $(GO) test -count=1 -timeout 60m -parallel $$((2 * $$(nproc))) ./bench/workshop -run TestProof $(ARGS)
 
 ### One stage, 0 to 5
 ## stage3 run | runs it until Ctrl-C; so does make stage3 alone
