@@ -221,13 +221,17 @@ func check(ctx context.Context, o *output, root string, e *Exercise, own files, 
 		o.line("no", red, f.Text)
 		i := slices.IndexFunc(e.Checks, func(c grade.Check) bool { return c.Name() == f.Check })
 		switch {
-		case f.Look != "" && (i < 0 || s.Hints > 0):
+		case f.Look != "" && (i < 0 || s.Hints > 0 || s.Solved != nil):
 			o.line("", "", "look at "+f.Look)
 		case f.Look != "":
 			held = true
 		}
 		if i >= 0 && !grade.OfAnswers(f.Check) {
-			o.line("", "", fmt.Sprintf("again, with every byte: make play N=%d CASE=%d", e.Number, i+1))
+			what := "every byte"
+			if e.Checks[i].Figure != "" {
+				what = "the first bytes"
+			}
+			o.line("", "", fmt.Sprintf("again, with %s: make play N=%d CASE=%d", what, e.Number, i+1))
 		}
 	}
 	broken := e.rules(e.work(root), own, start)

@@ -9,7 +9,7 @@ import (
 	"github.com/qps-ladder/qps-ladder/bench/workshop/internal/grade"
 )
 
-// Play runs one check of an exercise alone and shows every byte that its clients send and get. number counts from 1.
+// Play runs one check of an exercise alone and shows what its clients send and get. number counts from 1.
 func (w *Workshop) Play(ctx context.Context, which string, number int, seed uint64) error {
 	e, err := exercise(w.root, which)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *Workshop) Play(ctx context.Context, which string, number int, seed uint
 	c := e.Checks[number-1]
 	o.say("%s", o.paint(bold, fmt.Sprintf("Exercise %d, case %d: %s", e.Number, number, c.Name())))
 	o.say("> is what a client sends, < what it gets, behind the number of its connection.")
-	stop := grade.Show(o.Writer)
+	stop := grade.Show(o.Writer, c)
 	findings := subject.Run(c)
 	stop()
 	failed := false

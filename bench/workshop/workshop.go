@@ -202,7 +202,8 @@ func (e *Exercise) keepMeasured(root string, own files, workload string, m grade
 	})
 }
 
-// Hint gives one hint more, with again all that were given before it.
+// Hint gives one hint more, with again all that were given before it. Once the exercise is solved it gives all, and
+// counts none: they are read to compare.
 func (w *Workshop) Hint(which string, again bool) error {
 	e, err := exercise(w.root, which)
 	if err != nil {
@@ -216,6 +217,10 @@ func (w *Workshop) Hint(which string, again bool) error {
 	var first, given int
 	err = updateProgress(w.root, func(p *progress) error {
 		s := p.of(e)
+		if s.Solved != nil {
+			given = len(hints)
+			return nil
+		}
 		first = min(s.Hints, len(hints)-1)
 		s.Hints = min(s.Hints+1, len(hints))
 		given = s.Hints
@@ -338,7 +343,7 @@ func (w *Workshop) list(how int) error {
 		if s := p.Exercises[e.Name]; s != nil {
 			switch {
 			case s.Solved != nil && s.Looked != nil && s.Looked.Before(*s.Solved):
-				mark, colour, remark = "ok", green, "solved, reference seen"
+				mark, colour, remark = "ok", green, "reference seen" // a line has no room for "solved" too
 				solved++
 			case s.Solved != nil:
 				mark, colour, remark = "ok", green, "solved"

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -132,6 +133,19 @@ func TestLayOutHintResetProgress(t *testing.T) {
 	require.Contains(t, out, "0 of 2 solved")
 	require.Contains(t, out, "4 hints")
 	require.NotContains(t, out, "\x1b", "colours are for terminals")
+
+	// Once it is solved, hints are there to compare: all of them, and they do not count.
+	now := time.Now()
+	require.NoError(t, updateProgress(root, func(p *progress) error {
+		p.of(e).Hints, p.of(e).Solved = 1, &now
+		return nil
+	}))
+	out, err = ladder(t, "hint", "2")
+	require.NoError(t, err)
+	require.Equal(t, len(hints), strings.Count(out, "Hint "))
+	out, err = ladder(t, "progress", "")
+	require.NoError(t, err)
+	require.Contains(t, out, "reference seen, 1 hint\n", "on one line")
 
 	require.NoError(t, os.WriteFile(filepath.Join(root, "work", ".progress.json"), []byte("{"), 0o666))
 	_, err = ladder(t, "progress", "")

@@ -162,7 +162,7 @@ func newPlay() *cobra.Command {
 	var number int
 	var seed uint64
 	cmd := ofExercise("play", "Run one check and show every byte",
-		"Run one check of an exercise and show every byte that its clients send and get.\nA check that does not hold says which number it has.",
+		"Run one check of an exercise and show every byte that its clients send and get;\nof a figure, which is counted over thousands of requests, the first ones.\nA check that does not hold says which number it has.",
 		func(ctx context.Context, w *workshop.Workshop, which string) error {
 			return w.Play(ctx, which, number, seed)
 		})

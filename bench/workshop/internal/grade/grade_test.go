@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -360,6 +361,34 @@ func TestClient(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// What a figure is counted over is not shown in full: a warm-up that fills the terminal says nothing.
+func TestShow(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, c := range map[string]struct {
+		check Check
+		lines int
+		whole bool
+	}{
+		"figure":    {Check{Figure: "timerfd_settime", Of: "echo"}, limitsOfFigure.lines, false},
+		"behaviour": {Check{Behaviour: "types"}, limitsOfBehaviour.lines, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			stop := Show(&out, c.check)
+			for range 1000 {
+				showBytes(1, ">", long)
+			}
+			stop()
+			showBytes(1, ">", "nobody looks any more")
+			require.Equal(t, c.lines+1, strings.Count(out.String(), "\n"))
+			require.Contains(t, out.String(), fmt.Sprintf("… and %d pieces more", 1000-c.lines))
+			require.Equal(t, c.whole, strings.Contains(out.String(), long))
+			require.Equal(t, !c.whole, strings.Contains(out.String(), "… and 760 bytes more"))
+			require.NotContains(t, out.String(), "nobody")
 		})
 	}
 }
