@@ -318,9 +318,14 @@ func (t *thread) receive(index int, c *connection) {
 	case c.outstanding > 0 || c.idle:
 	case t.plan.on():
 		t.release(index, c)
-	case !t.ending:
+	case !t.ending && !t.over(now):
 		t.sendAt(index, c, now)
 	}
+}
+
+// over says whether what is measured has come to its end: the turn of the loop in which it does is still under way.
+func (t *thread) over(now time.Duration) bool {
+	return t.phase.kind == measuring && now-t.phase.begin > t.phase.length
 }
 
 // count takes right answers into account that were read at now.
@@ -332,7 +337,7 @@ func (t *thread) count(c *connection, now time.Duration, answers int) {
 	if t.phase.kind != measuring {
 		return
 	}
-	if now-t.phase.begin > t.phase.length {
+	if t.over(now) {
 		t.late += uint64(answers)
 	} else {
 		t.requests += uint64(answers)
