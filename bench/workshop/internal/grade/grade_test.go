@@ -172,7 +172,7 @@ func TestWrittenAgainstMeasured(t *testing.T) {
 		"the first of two": {map[string][]Measured{"hello": {{24, 0.99, 0.97, 1.02}, {20, 1.5, 1.4, 1.6}}}, ""},
 		"not yet":          {map[string][]Measured{}, "was not measured with hello yet"},
 		"invented":         {map[string][]Measured{"hello": {{24, 1.051, 1.03, 1.07}}}, "what was measured is 1.051 (1.030 to 1.070), and not 0.99"},
-		"fewer rounds":     {map[string][]Measured{"hello": {{7, 0.99, 0.97, 1.02}}}, "it were 7"},
+		"fewer rounds":     {map[string][]Measured{"hello": {{7, 0.99, 0.97, 1.02}}}, "there were 7"},
 	} {
 		s := &Subject{Own: map[string][]byte{answersFile: []byte(measured)}, Measured: c.measured}
 		if err := routerMeasured(s); c.says == "" {
