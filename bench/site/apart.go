@@ -161,7 +161,7 @@ func (b *builder) machinesTable() (string, error) {
 	return g.String(), nil
 }
 
-// mostNoise is the largest noise floor of a run that may stand for a machine: the least step is a fifth.
+// mostNoise is the largest noise floor of a run that may stand for a machine: beyond it the steps on hello cannot be told.
 const mostNoise = 0.2
 
 var machineName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
@@ -183,7 +183,7 @@ func AddMachine(root, name, file string) (string, error) {
 		return "", fmt.Errorf("%s did not complete: %s", file, d.Ended)
 	case d.Failure() != nil:
 		return "", fmt.Errorf("%s: %w", file, d.Failure())
-	case !(d.Floor(workload.Hello, results.RequestsPerSecond) <= mostNoise):
+	case d.Floor(workload.Hello, results.RequestsPerSecond) > mostNoise:
 		return "", fmt.Errorf("%s: on hello a server differed from itself by more than %.0f%%, or was not measured twice: measure again when nothing else runs", file, 100*mostNoise)
 	}
 	folder := filepath.Join(root, "docs", "data", machinesFolder)

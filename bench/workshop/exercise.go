@@ -236,6 +236,6 @@ func (e *Exercise) hints() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, strings.TrimSpace(string(text)))
+		all = append(all, strings.Trim(string(text), "\n")) // code at the beginning stays indented
 	}
 }

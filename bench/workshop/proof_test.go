@@ -125,12 +125,18 @@ func TestExercisesAreWhole(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
 	seen := map[int]bool{}
+	beginWithCode := 0 // hints
 	for _, e := range all {
 		require.False(t, seen[e.Number], "two exercises have the number %d", e.Number)
 		seen[e.Number] = true
 		hints, err := e.hints()
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(hints), 3, "hints of %s", e.Name)
+		for _, hint := range hints {
+			if strings.HasPrefix(hint, "    ") {
+				beginWithCode++
+			}
+		}
 		require.NotEmpty(t, e.StartFails, "%s: what its start must fail", e.Name)
 		require.FileExists(t, filepath.Join(e.folder, "EXERCISE.md"))
 		wrongs, err := e.wrongs(root)
@@ -148,6 +154,7 @@ func TestExercisesAreWhole(t *testing.T) {
 		}
 		require.Empty(t, e.rules(t.TempDir(), reference, start), "the reference of %s keeps to the rules", e.Name)
 	}
+	require.NotZero(t, beginWithCode, "code at the beginning of a hint stays indented")
 }
 
 // TestVariantsBuild type-checks the start, the reference and the wrong solutions of every exercise: what it
